@@ -74,7 +74,7 @@ void require(RingStatus status) {
   }
 }
 
-/// Units until the reader closes. Only the first kVerified are filled anew: the rest is the copy
+/// Units until the reader closes. Only the first kVerified are filled again: the rest is the copy
 /// alone, with its number in the first word.
 constexpr std::uint64_t kVerified = 1000;
 

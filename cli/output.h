@@ -69,7 +69,7 @@ void print_warnings(const std::vector<std::string>& warnings);
 /// Quotes untrusted text so that it is safe for a terminal and for JSON.
 std::string quoted_json(std::string_view text);
 
-/// `json` over several lines, without an end of line behind it. Bytes that are not UTF-8 are
+/// `json` over several lines, without an end of line after it. Bytes that are not UTF-8 are
 /// replaced.
 std::string indented_json(const nlohmann::ordered_json& json);
 

@@ -8,7 +8,7 @@ if(ENERGON_DEVELOPER_MODE)
     target_compile_options(energon_flags INTERFACE -Wthread-safety)  # what io/concurrency.h declares
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # What g++ 12 says of inlined std::string, std::function and std::optional in optimised code is false.
+    # What g++ 12 says of inlined std::string, std::function and std::optional in optimized code is false.
     set(false_flow_warnings -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow)
     target_compile_options(energon_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:${false_flow_warnings}>")
   endif()
@@ -165,7 +165,7 @@ function(energon_test)
   set(property_tests ${ARG_SOURCES})
   list(FILTER property_tests INCLUDE REGEX "_property_test\\.cpp$")
   if(property_tests AND optimized_debug)
-    # A precompiled header is of one optimisation level.
+    # A precompiled header is of one optimization level.
     set_source_files_properties(${property_tests} PROPERTIES COMPILE_OPTIONS "${optimized_debug}" SKIP_PRECOMPILE_HEADERS ON)
   endif()
   catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]~[soak]"

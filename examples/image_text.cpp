@@ -3,7 +3,7 @@
 //   image_text DATASET [MODEL]
 //
 // The workers draw a random resized crop of each JPEG, decode only that part of it, and write the
-// normalised pixels into the batch; captions stay texts. With MODEL, a file of SentencePiece, they
+// normalized pixels into the batch; captions stay texts. With MODEL, a file of SentencePiece, they
 // make tokens of them, too, which a batch has without padding.
 
 #include <cstdio>

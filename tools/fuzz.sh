@@ -7,7 +7,7 @@
 # libraries may be built already.
 # Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
 # seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
-# --pack writes tests/fuzz/corpus.tar.xz anew: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all
+# --pack writes tests/fuzz/corpus.tar.xz again: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all
 # edges. ENERGON_OWN_SEEDS=1 leaves ../shared/data out, whose files must not get into the corpus.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -156,7 +156,7 @@ TASKS = {"time": measure, "resume": resume, "loop": loop}
 
 def run(task: dict[str, Any]) -> None:
     """Prints the result, and ends this process and what loaders left running, some of which would wait
-    for ever."""
+    forever."""
     status = 1
     try:
         job = Job(**task["job"])

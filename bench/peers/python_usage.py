@@ -62,7 +62,7 @@ def pss_bytes() -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat behind the name; empty if the process is gone."""
+    """The fields of /proc/PID/stat after the name; empty if the process is gone."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:

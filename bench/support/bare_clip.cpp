@@ -27,7 +27,7 @@ class Frames {
     ffmpeg_check(avcodec_open2(codec_.get(), decoder, nullptr), "open the decoder");
   }
 
-  // The frame of exactly this time. A seek may end behind it where frames are reordered.
+  // The frame of exactly this time. A seek may end after it where frames are reordered.
   const AVFrame& first(std::int64_t time) {
     const std::int64_t second = av_rescale_q(1, {1, 1}, video_->time_base);
     for (std::int64_t target = time;; target -= second) {

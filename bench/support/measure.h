@@ -57,7 +57,7 @@ std::string_view suffix(Consumer consumer);
 /// Consumes `bytes`. The result depends on all that was read, so that no compiler leaves it out.
 std::uint64_t consume(Consumer consumer, std::span<const std::byte> bytes);
 
-/// Prevents the compiler from optimising away an otherwise unused value.
+/// Prevents the compiler from optimizing away an otherwise unused value.
 void keep(std::uint64_t value);
 
 }  // namespace energon::bench

@@ -122,9 +122,9 @@ struct OrderFigures {
   /// Spearman's rank correlation of position and time: 1 as stored, -1 reversed, near 0 shuffled.
   double rank_correlation = 0;
   /// Mean distance of consecutive samples, relative to a random permutation: near 1 if shuffled
-  /// well, near 0 if neighbours stay together.
-  double neighbour_distance = 0;
-  /// The longest run of consecutive samples that are neighbours in the data.
+  /// well, near 0 if neighbors stay together.
+  double neighbor_distance = 0;
+  /// The longest run of consecutive samples that are neighbors in the data.
   std::int64_t longest_run = 0;
 };
 
@@ -249,7 +249,7 @@ OrderFigures analyze_order(const SamplePositions& positions) {
   }
   if (order.size() > 1) {
     const double expected = static_cast<double>(positions.sample_count + 1) / 3;
-    figures.neighbour_distance = distances / static_cast<double>(order.size() - 1) / expected;
+    figures.neighbor_distance = distances / static_cast<double>(order.size() - 1) / expected;
   }
   return figures;
 }
@@ -363,12 +363,12 @@ void print_text(const OrderFigures& figures, std::size_t logs) {
       "each sample was delivered {} to {} times, {:.2f} on average\n"
       "rank correlation with the order of the keys: {:.3f} (1: as stored, 0: shuffled, -1: "
       "reversed)\n"
-      "mean distance of neighbours: {:.3f} of a random order's\n"
-      "longest run of neighbours: {}\n",
+      "mean distance of neighbors: {:.3f} of a random order's\n"
+      "longest run of neighbors: {}\n",
       plural(static_cast<std::int64_t>(logs), "log"),
       plural(figures.unique_samples, "unique sample key"), plural(figures.steps, "step"),
       plural(figures.deliveries, "delivered sample"), figures.least_seen, figures.most_seen,
-      figures.mean_seen, figures.rank_correlation, figures.neighbour_distance,
+      figures.mean_seen, figures.rank_correlation, figures.neighbor_distance,
       with_separators(figures.longest_run));
 }
 
@@ -381,7 +381,7 @@ void print_json(const OrderFigures& figures, std::size_t logs) {
                                        {"mean_seen", figures.mean_seen},
                                        {"most_seen", figures.most_seen},
                                        {"rank_correlation", figures.rank_correlation},
-                                       {"neighbour_distance", figures.neighbour_distance},
+                                       {"neighbor_distance", figures.neighbor_distance},
                                        {"longest_run", figures.longest_run}};
   output().print("{}\n", indented_json(json));
 }

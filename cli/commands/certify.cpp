@@ -76,8 +76,9 @@ std::uint64_t digest_in(const Json& line, const char* name) {
   const char* const end = text.data() + text.size();
   std::uint64_t digest = 0;
   if (text.size() != 16 || std::from_chars(text.data(), end, digest, 16).ptr != end) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' must be 16 hexadecimal digits, found '{}'", name, printable(text)));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' must be 16 hexadecimal digits, found '{}'", name, printable(text)));
   }
   return digest;
 }

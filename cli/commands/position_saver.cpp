@@ -45,7 +45,7 @@ void add_checkpoint_flags(CLI::App& command, PositionFlags& flags) {
                   "aside; 0: as --start-over")
       ->check(at_least(0));
   command.add_flag("--start-over", flags.start_over,
-                   "Begin anew though that folder has checkpoints: they are set aside");
+                   "Begin again though that folder has checkpoints: they are set aside");
   command.add_option("--keep", flags.keep, "Complete checkpoints that stay; default: all")
       ->check(at_least(1));
 }

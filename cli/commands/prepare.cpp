@@ -360,7 +360,7 @@ void add_prepare(CLI::App& app, Run& run) {
       "Prepare again what is prepared, also where a tar is shorter than its index says");
   command
       ->add_flag("--update", flags->is_updating,
-                 "Prepare again, but scan only shards that were added behind the others; all, if "
+                 "Prepare again, but scan only shards that were added after the others; all, if "
                  "any of the others changed")
       ->excludes(overwrite);
   add_progress(*command, flags->is_progress_shown);

@@ -275,7 +275,7 @@ class LoaderRun {
     if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
       const Error reason = no_samples(flags_.loader, loader_.stats());
       if (!epoch_limit_) {
-        throw reason;  // or it would go on for ever
+        throw reason;  // or it would go on forever
       }
       print_warning(reason.what());
       is_warned_ = true;

@@ -226,7 +226,7 @@ std::optional<ResumePoint> AutoSaver::choose() {
     if (candidates.ignored_finished()) {
       throw Error(
           ErrorCode::kNotFound,
-          fmt::format("there are checkpoints, but none can be continued from; to begin anew say "
+          fmt::format("there are checkpoints, but none can be continued from; to begin again say "
                       "start_over (--start-over):\n  {}",
                       fmt::join(ignored_, "\n  ")),
           {.path = options_.folder});
@@ -240,7 +240,7 @@ bool AutoSaver::begins_anew() const { return options_.start_over || options_.at_
 // Called once the loader is at its start: until then no checkpoint is given up.
 void AutoSaver::set_aside_rest() const {
   if (begins_anew()) {
-    CheckpointCandidates(options_.folder).set_all_aside("the run began anew");
+    CheckpointCandidates(options_.folder).set_all_aside("the run began again");
   } else if (options_.at_step) {
     CheckpointCandidates(options_.folder).set_aside_after(*options_.at_step);
   }
@@ -351,8 +351,8 @@ AutoSaver::Beginning AutoSaver::choose_together(Comm& comm, const WorkerConfig& 
   }
 }
 
-// Rank 0 sets `refused` aside, chooses anew, and tells the others. Returns what it told; on rank 0,
-// `refused` becomes the choice, which is refused if this is called again.
+// Rank 0 sets `refused` aside, chooses again, and tells the others. Returns what it told; on rank
+// 0, `refused` becomes the choice, which is refused if this is called again.
 std::string AutoSaver::tell_choice(Comm& comm, std::optional<ResumePoint>& refused,
                                    const std::string& why) {
   std::string told;

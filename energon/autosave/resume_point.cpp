@@ -311,7 +311,7 @@ void agree_through_folder(const std::string& folder, const Config& common, bool 
       ErrorCode::kMismatch,
       fmt::format("a rank that began in this folder reads other data or has other settings, so the "
                   "shares of the ranks would overlap or leave gaps. If it is of an earlier start "
-                  "that saved nothing, begin anew with start_over (--start-over) on all ranks. It "
+                  "that saved nothing, begin again with start_over (--start-over) on all ranks. It "
                   "differs:\n  {}",
                   fmt::join(lines, "\n  ")),
       {.path = path});

@@ -116,7 +116,7 @@ State rescale_skip(const SavableJobState& job, std::size_t adapter) {
 /// The adapters of rank `rank` of `layout`, whose loader continues in `epoch`. Steps of the epoch
 /// become as many as the ranks of `layout` need for the same batches. Batches that fill up the end
 /// are those of an old rank. Throws Error: kInvalidArgument if one rank reads for all and `layout`
-/// has several; kUnsupported for an adapter that cannot be divided anew.
+/// has several; kUnsupported for an adapter that cannot be divided again.
 std::vector<State> rescale_adapters(const SavableJobState& job, const JobLayout& layout, int rank,
                                     std::int64_t epoch) {
   std::vector<State> adapters;

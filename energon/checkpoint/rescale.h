@@ -32,7 +32,7 @@ struct JobLayout {
 /// invalid layout, or, with numbers that would work, for more workers than logical shards or a
 /// refused uneven division; kMismatch if the micro batch size cannot change to the given one;
 /// kUnsupported if the position is not one of a loader, or for an adapter that cannot be divided
-/// anew. Adapters over the loaders get their positions on the new layout.
+/// again. Adapters over the loaders get their positions on the new layout.
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout);
 
 }  // namespace energon

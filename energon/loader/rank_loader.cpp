@@ -99,7 +99,7 @@ void RankLoader::start() {
 }
 
 // An epoch of which failures left nothing is empty: the other ranks have their batches, and cannot
-// know of it. Only a rank that goes on by itself would search for ever.
+// know of it. Only a rank that goes on by itself would search forever.
 void RankLoader::count_lost_epoch() {
   const std::optional<EpochStart>& start = now_.epoch_start;
   if (!start || start->batches != delivered_batches() || start->failures == failures_.size()) {
@@ -283,7 +283,7 @@ void RankLoader::end_failed() {
 }
 
 // Workers go on, so what next() has taken from them stays taken (now_ is ahead of the position).
-// Pipelines in this process were left in the middle of a batch: the next call makes them anew.
+// Pipelines in this process were left in the middle of a batch: the next call makes them again.
 void RankLoader::end_interrupted() {
   if (local_.running()) {
     forget_attempt();

@@ -344,7 +344,7 @@ std::vector<ShardPosition> import_shards(const EnergonRankState& state,
 }
 
 // The turns of the shards in `epoch`: round robin from the next worker on. What each delivered need
-// not say that: Energon's `checkpoint redist` deals workers anew.
+// not say that: Energon's `checkpoint redist` deals workers again.
 void set_turns(std::vector<ShardPosition>& shards, std::int64_t epoch, std::int64_t next_worker) {
   std::optional<std::int64_t> least;
   bool has_begun = false;

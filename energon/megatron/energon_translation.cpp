@@ -164,7 +164,7 @@ class Translation {
     passed_on_ = samples_passed_on(tree);
     TranslatedState translated{target_.start};
     translate_stage(translated.state, target_.config, tree);
-    // Finite data: Energon resets what has ended, so its tree does not tell virtual epochs behind
+    // Finite data: Energon resets what has ended, so its tree does not tell virtual epochs after
     // the end, nor how much of a fractional repetition there was.
     const bool is_unclear =
         !is_endless_ && (target_.start.type == "Epochize" || has_fractional_repetition(*order));

@@ -62,7 +62,7 @@ void cut_piece(std::int64_t begin, std::int64_t end, const std::optional<std::in
                std::vector<std::int64_t>& bounds) {
   const std::int64_t length = end - begin;
   if (longest && static_cast<double>(length) > static_cast<double>(*longest) * 1.5) {
-    // Python's round(): halves go to the even neighbour, which is nearbyint() in the default
+    // Python's round(): halves go to the even neighbor, which is nearbyint() in the default
     // rounding mode.
     const auto pieces = std::max<std::int64_t>(
         static_cast<std::int64_t>(

@@ -47,7 +47,7 @@ std::pair<std::int64_t, std::int64_t> share_of_samples(const SharderInput& input
 /// Error (kInvalidArgument) if begin or end lies outside the data.
 std::vector<std::int64_t> slice_bounds(const SharderInput& input, int logical_shard);
 
-/// 0 … n-1 reordered so that neighbours are far apart; for powers of two this is the bit reversal.
+/// 0 … n-1 reordered so that neighbors are far apart; for powers of two this is the bit reversal.
 std::vector<std::int64_t> generalized_bit_reversal(std::int64_t n);
 
 }  // namespace energon

@@ -22,7 +22,7 @@ inline constexpr int kMaxWorkers = 4096;  // per rank
 enum class Division : std::uint8_t {
   kEven,     ///< the first ones, so that ranks, which have every n-th one, differ by at most one
              ///< sample
-  kEnergon,  ///< chosen by a bit reversal that spreads them over ranks of neighbouring ones, as in
+  kEnergon,  ///< chosen by a bit reversal that spreads them over ranks of neighboring ones, as in
              ///< Energon
 };
 

@@ -397,7 +397,7 @@ struct ArenaReader::Loans {
 
   void end(const Lease& lease) noexcept {
     if (!owner.is_current()) {
-      return;  // the parent's copy of the lease gives it back; and the mutex may be held for ever
+      return;  // the parent's copy of the lease gives it back; and the mutex may be held forever
     }
     const MutexLock lock(mutex);
     *lease.link = lease.next;
@@ -433,7 +433,7 @@ struct ArenaReader::Loans {
     range.memory->keep_only(lent, worker_has_ended);
   }
 
-  // Not analysed: RingWriter::close() may be called by any thread at any time.
+  // Not analyzed: RingWriter::close() may be called by any thread at any time.
   void close() ENERGON_NO_THREAD_SAFETY_ANALYSIS { returns->close(); }
 
   // In the memory.

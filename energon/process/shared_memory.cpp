@@ -80,7 +80,7 @@ void check_file_size_limit(std::uint64_t size_bytes) {
 Mutex list_mutex;
 SharedMemory* first_listed ENERGON_GUARDED_BY(list_mutex) = nullptr;
 
-// So that no child inherits the mutex as another thread held it. Not analysed: it is held over a
+// So that no child inherits the mutex as another thread held it. Not analyzed: it is held over a
 // fork, by handlers.
 void lock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.lock(); }
 void unlock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.unlock(); }

@@ -25,7 +25,7 @@ struct SamplePiece {
   std::uint64_t expected_digest = 0;
 };
 
-/// Neighbours of a tar, which are read together.
+/// Neighbors of a tar, which are read together.
 struct PieceRun {
   std::int64_t shard = 0;
   std::int64_t first = 0;  ///< sample of the shard

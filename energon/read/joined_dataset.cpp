@@ -193,7 +193,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
   for (const std::int64_t index : indexes) {
     rows.push_back(row(index));
   }
-  // Column by column, so that neighbours are read together.
+  // Column by column, so that neighbors are read together.
   std::vector<std::vector<JoinedColumn>> joined(rows.size());
   for (std::size_t c = 0; c < readers_.size(); ++c) {
     reading_ = c;

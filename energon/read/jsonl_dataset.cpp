@@ -83,7 +83,7 @@ FailedSample JsonlReader::describe(std::int64_t index) {
 
 void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                        std::vector<Sample>& samples) {
-  // Neighbours in the file become one read, with the byte before them: it tells whether they begin
+  // Neighbors in the file become one read, with the byte before them: it tells whether they begin
   // a line.
   std::vector<Place> places;
   std::vector<ByteRange> runs;

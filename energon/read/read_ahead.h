@@ -23,7 +23,7 @@
 
 namespace energon {
 
-/// Neighbours in a shard.
+/// Neighbors in a shard.
 struct AheadRequest {
   std::int64_t shard = 0;
   std::int64_t first = 0;  ///< sample of the shard

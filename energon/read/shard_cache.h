@@ -26,9 +26,9 @@ namespace energon {
 // was not recorded by prepare().
 //
 // `<shard>.tar.idx` has no checksum. An entry that points to the wrong member, for example because
-// of a flipped bit, moves a part of one sample to its neighbour. The neighbour's range then has two
+// of a flipped bit, moves a part of one sample to its neighbor. The neighbor's range then has two
 // keys, which the reader rejects, but the sample that lacks a part looks valid. So before a sample
-// is delivered, the keys in the ranges on both sides are compared with its own key. Neighbours that
+// is delivered, the keys in the ranges on both sides are compared with its own key. Neighbors that
 // were read before or together with the sample cost nothing; otherwise their headers are read.
 
 /// The keys of one shard. Takes kBytesPerSample. Not thread-safe.
@@ -44,8 +44,8 @@ class SampleBoundaries {
   void note(std::int64_t sample, std::string_view key);
 
   /// Requires: note(sample, …). Throws Error (kCorruptData) if an adjacent range has a part with
-  /// the sample's key. If the headers of a neighbour are damaged, only the readable ones are
-  /// compared. Throws Error (kIo) if a neighbour cannot be read.
+  /// the sample's key. If the headers of a neighbor are damaged, only the readable ones are
+  /// compared. Throws Error (kIo) if a neighbor cannot be read.
   void check(const FileSource& tar, const TarIndex& index, std::int64_t sample);
 
  private:

@@ -395,7 +395,7 @@ std::int64_t WebdatasetReader::index_at(std::int64_t shard, const ByteRange& byt
 
 // Checks the samples of shards whose index has no recorded digest. Goes by place, so that each
 // shard is opened once, however many there are in a batch. All samples of a shard are noted first,
-// because neighbours that were read together confirm each other's boundaries.
+// because neighbors that were read together confirm each other's boundaries.
 void WebdatasetReader::check_boundaries(std::span<const Sample> samples) {
   const std::vector<SamplePiece>& pieces = layout_->pieces;
   const std::vector<std::size_t>& by_place = layout_->by_place;

@@ -101,7 +101,7 @@ class HeapBufferPool::FreeMemory {
     ::pthread_atfork([] { lock(); }, [] { unlock(); }, [] { unlock(); });
   }
 
-  // Not analysed: the mutex is held over a fork, by handlers.
+  // Not analyzed: the mutex is held over a fork, by handlers.
   static void lock() ENERGON_NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.lock(); }
   static void unlock() ENERGON_NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.unlock(); }
 

@@ -52,7 +52,7 @@ BigInteger::BigInteger(std::string digits) : digits_(std::move(digits)) {
   if (!is_valid(digits_)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("'{}' is no integer: it must be decimal digits without leading zeros, "
-                            "behind a '-' if it is below 0",
+                            "after a '-' if it is below 0",
                             printable(digits_)));
   }
 }

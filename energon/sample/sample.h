@@ -229,7 +229,7 @@ struct Tuple {
 /// An integer that std::int64_t may not hold, as decimal text.
 class BigInteger {
  public:
-  /// Digits without leading zeros, behind a '-' if it is below 0. Throws Error (kInvalidArgument)
+  /// Digits without leading zeros, after a '-' if it is below 0. Throws Error (kInvalidArgument)
   /// for any other text.
   explicit BigInteger(std::string digits);
   static bool is_valid(std::string_view digits);
@@ -319,7 +319,7 @@ struct Sample {
   /// Null if there is no field `name`.
   const Value* find(std::string_view name) const;
 
-  /// Replaces the field `name`, or adds it behind the others.
+  /// Replaces the field `name`, or adds it after the others.
   void set(std::string_view name, Value value);
 };
 

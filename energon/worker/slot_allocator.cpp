@@ -250,7 +250,7 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
   std::pmr::unordered_map<const void*, Owner> owners_{&memory_};
   std::pmr::vector<Owner*> lent_{&memory_};  // those of owners_ that are slots
-  // That of the last payload: neighbours usually lie in one buffer.
+  // That of the last payload: neighbors usually lie in one buffer.
   const void* last_owner_ = nullptr;
   Owner* last_ = nullptr;
   std::vector<ByteView> copies_;

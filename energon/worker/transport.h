@@ -47,7 +47,7 @@ class ShardNumbers {
 
   std::unordered_map<const SourceShard*, std::uint32_t> numbers_;
   std::vector<std::shared_ptr<const SourceShard>> shards_;  // by number; keeps addresses in use
-  // Neighbours usually come from one shard.
+  // Neighbors usually come from one shard.
   mutable const SourceShard* last_ = nullptr;
   mutable std::uint32_t last_number_ = 0;
 };

@@ -1,5 +1,5 @@
 // Detects the kind of data at a path. As in Energon, except that plain tars are a separate kind,
-// and that a folder without any recognised content is a plain folder.
+// and that a folder without any recognized content is a plain folder.
 
 #pragma once
 

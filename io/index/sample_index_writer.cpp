@@ -315,10 +315,10 @@ RepeatedKeys SampleIndexWriter::add_keys(std::size_t most_named) {
 }
 
 SamplePosition SampleIndexWriter::position_of(std::int64_t row) const {
-  const auto behind =
+  const auto after =
       std::upper_bound(starts_.begin(), starts_.end(), row,
                        [](std::int64_t wanted, const Start& start) { return wanted < start.row; });
-  const Start& start = *std::prev(behind);
+  const Start& start = *std::prev(after);
   return {.tar_file_id = start.tar_file_id, .sample_index = row - start.row};
 }
 

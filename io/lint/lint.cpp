@@ -171,7 +171,7 @@ class JsonlLinter {
       }
       if (!has_time_of(path, file_.identity())) {
         report_.warnings.push_back(
-            fmt::format("{} has another modification time than the file; the index is built anew "
+            fmt::format("{} has another modification time than the file; the index is built again "
                         "where it is used",
                         printable(path)));
         return;

@@ -638,7 +638,7 @@ void FileCacheCore::give_room_back(const CacheEntry& entry) {
 namespace {
 
 // In a forked child the threads are not there, and the mutex and the condition variables are as the
-// parent had them: to destroy those can wait for ever. So they stay.
+// parent had them: to destroy those can wait forever. So they stay.
 void keep_for_ever(std::shared_ptr<FileCacheCore> core) {
   static Mutex mutex;
   static auto* const kept ENERGON_PT_GUARDED_BY(mutex) =

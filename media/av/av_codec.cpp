@@ -113,7 +113,7 @@ int AvCodec::feed() {
   return code < 0 ? code : avcodec_send_packet(context_.get(), packet_.get());
 }
 
-// Decoders such as that of Opus drop the priming themselves, also if they begin behind it.
+// Decoders such as that of Opus drop the priming themselves, also if they begin after it.
 int AvCodec::keep_first_samples() {
   constexpr std::size_t kSkipBytes = 10;
   if (first_packet_ == 0 || context_->codec_type != AVMEDIA_TYPE_AUDIO ||

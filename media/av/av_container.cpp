@@ -261,7 +261,7 @@ void check_ogg_pages(ByteView file) {
 namespace {
 
 constexpr std::uint64_t kAdtsHeaderBytes = 7;
-constexpr std::uint64_t kId3TagBytes = 128;  // ID3v1, behind the frames
+constexpr std::uint64_t kId3TagBytes = 128;  // ID3v1, after the frames
 
 /// True if `file` begins with the header of an ADTS frame.
 bool is_adts(ByteView file) {
@@ -445,7 +445,7 @@ std::uint64_t big_endian_at(ByteView bytes, std::uint64_t offset, int size) {
   return value;
 }
 
-AvContainer recognise_av_container(ByteView file) {
+AvContainer recognize_av_container(ByteView file) {
   const std::string_view text = as_text(file.first(file.size() < 12 ? 0 : 12));
   const std::string_view box = text.empty() ? text : text.substr(4, 4);
   if (text.starts_with("\x1A\x45\xDF\xA3")) {

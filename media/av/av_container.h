@@ -16,7 +16,7 @@ namespace energon {
 enum class AvContainer : std::uint8_t { kOther, kMp4, kMatroska, kRiff, kOgg, kFlac, kFlv, kAdts };
 
 /// By its first bytes. kOther: MP3, or no sound or video at all.
-AvContainer recognise_av_container(ByteView file);
+AvContainer recognize_av_container(ByteView file);
 
 /// Throws Error (kCorruptData) with byte offset if the file ends before its container does, or a
 /// part of the structure is damaged. A file that does not say how long it is (a live stream of

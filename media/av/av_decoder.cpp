@@ -53,7 +53,7 @@ std::int64_t to_number(double value) {
 }
 
 /// The frames that are shown at some time of the range, or the frames of these numbers; at least
-/// one. A range before the first frame gives the first frame. Empty if the range begins behind the
+/// one. A range before the first frame gives the first frame. Empty if the range begins after the
 /// end of the video. Throws Error (kInvalidArgument) if `begin` is negative, `end` is less, a
 /// number is not finite where it must be, or a frame number is not whole.
 std::optional<ClipSpan> clip_frames(const ClipRange& range, VideoUnit unit,
@@ -426,7 +426,7 @@ VideoClip AvDecoder::decode_clip_into(const ClipRange& range, VideoUnit unit,
   const std::optional<ClipSpan> span = clip_frames(range, unit, file().order());
   if (!span) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the clip begins at {}, behind the end of the video of {} frames and "
+                fmt::format("the clip begins at {}, after the end of the video of {} frames and "
                             "{} seconds",
                             range.begin, video_frame_count(), video_duration_seconds()));
   }

@@ -141,7 +141,7 @@ class AvDecoder {
   double audio_duration_seconds();
 
   /// A clip for each range, in the order of the ranges, which is free; empty for ranges that begin
-  /// behind the end. ClipRange tells which frames a range has. Frames are resized to `size`;
+  /// after the end. ClipRange tells which frames a range has. Frames are resized to `size`;
   /// without it a frame must not change its size within a clip.
   std::vector<std::optional<VideoClip>> video_clips(std::span<const ClipRange> ranges,
                                                     VideoUnit unit, std::optional<FrameSize> size,
@@ -160,7 +160,7 @@ class AvDecoder {
   AudioClip audio(BufferAllocator& memory);
   VideoWithAudio video_with_audio(std::optional<FrameSize> size, BufferAllocator& memory);
 
-  /// What decode_clip_into() will give; empty for a range that begins behind the end. Decodes the
+  /// What decode_clip_into() will give; empty for a range that begins after the end. Decodes the
   /// first frame if there is no `size`.
   std::optional<TensorSpec> probe_clip(const ClipRange& range, VideoUnit unit,
                                        std::optional<FrameSize> size);

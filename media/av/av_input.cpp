@@ -166,7 +166,7 @@ void AvDelete::operator()(AVIOContext* io) const {
 
 AvInput::AvInput(ByteView file, const DecodeLimits& limits)
     : file_(not_empty(file)),
-      container_(recognise_av_container(file)),
+      container_(recognize_av_container(file)),
       memory_{file, 0, 64 * std::uint64_t{file.size()} + (std::uint64_t{64} << 20)} {
   check_av_container(container_, file_);
   AvLogScope log;

@@ -108,7 +108,7 @@ class AvInput {
   struct Memory {
     ByteView bytes;
     std::size_t position = 0;
-    std::uint64_t may_read = 0;  // in sum, so that a container cannot make FFmpeg read for ever
+    std::uint64_t may_read = 0;  // in sum, so that a container cannot make FFmpeg read forever
   };
 
   static int read_memory(void* memory, std::uint8_t* to, int size);

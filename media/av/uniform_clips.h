@@ -23,7 +23,7 @@ struct UniformClips {
 
 /// `num_clips` clips of `clip_seconds`, the first at the start and the last at the end of the
 /// video; one clip is at the start. A video that is shorter is given whole, each time. 0 seconds:
-/// single frames, the first half a frame behind the start and the last half a frame before the end.
+/// single frames, the first half a frame after the start and the last half a frame before the end.
 /// A clip that would begin where the video ends has the last frame.
 /// Throws Error: kInvalidArgument for a negative duration or less than one clip; and what AvDecoder
 /// throws.

@@ -78,14 +78,14 @@ class VideoReader {
   std::unique_ptr<AvCodec> codec_;
   std::int64_t first_number_ = 0;  // of the frames that decoding since the restart must give
   std::int64_t position_ = -1;     // of the frame in codec_; -1 if there is none
-  bool must_restart_ = true;       // damage was met behind position_
+  bool must_restart_ = true;       // damage was met after position_
   std::string damage_;             // the last one
 };
 
 /// Converts decoded frames to planar RGB, with libswscale. Not thread-safe.
 ///
-/// The conversion honours the colour matrix and the range that the stream names (without one: ITU-R
-/// BT.601, limited range), interpolates colour and size bilinearly, and rounds exactly: its bytes
+/// The conversion honors the color matrix and the range that the stream names (without one: ITU-R
+/// BT.601, limited range), interpolates color and size bilinearly, and rounds exactly: its bytes
 /// do not depend on the processor.
 class FramePlanes {
  public:

@@ -33,7 +33,7 @@ enum class CborMajor : std::uint8_t {
 constexpr std::uint8_t kBreak = 0xFF;  // ends an item of indefinite length
 constexpr std::uint8_t kIndefinite = 31;
 
-// The first byte of an item and the number behind it.
+// The first byte of an item and the number after it.
 struct CborHead {
   CborMajor major = CborMajor::kUnsigned;
   std::uint8_t info = 0;  // the lower five bits of the first byte

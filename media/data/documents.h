@@ -41,7 +41,7 @@ Value decode_msgpack(ByteView encoded, const DecodeLimits& limits = {});
 /// read.
 ///
 /// Thread-safe. Memory is bounded by the bytes that are there, whatever lengths they claim. Throws
-/// Error with the byte offset: kCorruptData for damaged data, bytes behind the item and texts that
+/// Error with the byte offset: kCorruptData for damaged data, bytes after the item and texts that
 /// are not UTF-8; kUnsupported for integers outside int64, names that are no texts and simple
 /// values other than false, true, null and undefined; kResourceExhausted above limits.max_depth or
 /// limits.max_bytes.

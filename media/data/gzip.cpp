@@ -127,7 +127,7 @@ bool is_padding(ByteView rest, std::size_t position) {
   const auto other = std::ranges::find_if(rest, [](std::byte b) { return b != std::byte{0}; });
   if (other != rest.end()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("data behind the zeros that fill up the gzip, at byte {}",
+                fmt::format("data after the zeros that fill up the gzip, at byte {}",
                             position + static_cast<std::size_t>(other - rest.begin())));
   }
   return true;

@@ -232,7 +232,7 @@ void parse_description(const std::string& text, NpyHeader& header) {
   header.is_byte_swapped = text.front() == '>';
 }
 
-// Of the text behind it.
+// Of the text after it.
 std::size_t header_bytes(ByteCursor& cursor) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (as_text(cursor.take(kMagic.size(), "the magic number")) != kMagic) {

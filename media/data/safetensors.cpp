@@ -150,7 +150,7 @@ Tensor safetensors_tensor(const SafetensorsEntry& entry, const SharedBytes& data
   return std::move(copy.tensor);
 }
 
-// Moves `cursor` behind the header.
+// Moves `cursor` after the header.
 Mapping parse_safetensors_header(ByteCursor& cursor, const DecodeLimits& limits) {
   const auto size = cursor.number<std::uint64_t, std::endian::little>("the header's length");
   if (size > kMaxHeaderBytes) {

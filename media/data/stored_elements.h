@@ -38,7 +38,7 @@ std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> shape)
 std::vector<std::int64_t> column_major_strides(std::span<const std::int64_t> shape);
 
 struct StoredArray {
-  ByteView bytes;  ///< of the element at position 0 and those behind it
+  ByteView bytes;  ///< of the element at position 0 and those after it
   StoredType type;
   bool is_byte_swapped = false;
   std::span<const std::int64_t> shape;

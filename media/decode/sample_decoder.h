@@ -40,7 +40,7 @@ enum class ContentKind : std::uint8_t {
 /// Lower-case name, such as "image".
 std::string_view to_string(ContentKind kind);
 
-/// By the text behind the last dot of `part`, or all of it, in lower or upper case: "jpg" and
+/// By the text after the last dot of `part`, or all of it, in lower or upper case: "jpg" and
 /// "seg.PNG" are images. Nothing for other names, and for pickles, which are never decoded. A
 /// suffix ".gz" must have been removed. The names are those of Energon and of WebDataset.
 std::optional<ContentKind> content_kind_of_name(std::string_view part);

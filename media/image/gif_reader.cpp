@@ -1,5 +1,5 @@
 // The first image of a GIF through giflib. Where it does not cover the canvas, the canvas has the
-// transparent colour or else the first of the palette, as in Pillow.
+// transparent color or else the first of the palette, as in Pillow.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ namespace {
 
 struct GifBlocks {
   std::int64_t frames = 0;  ///< image descriptors
-  /// Index of the colour of the first image that is transparent, from its graphic control
+  /// Index of the color of the first image that is transparent, from its graphic control
   /// extension.
   std::optional<int> transparent = std::nullopt;
 };
@@ -43,12 +43,12 @@ class GifWalk {
   explicit GifWalk(ByteView bytes) : bytes_(bytes) {}
 
   bool ended() const { return at_ >= bytes_.size(); }
-  /// 0 behind the end.
+  /// 0 after the end.
   unsigned peek(std::size_t ahead) const {
     return ahead < bytes_.size() - at_ ? std::to_integer<unsigned>(bytes_[at_ + ahead]) : 0;
   }
   void skip(std::size_t count) { at_ = count < bytes_.size() - at_ ? at_ + count : bytes_.size(); }
-  /// The packed field says whether a colour table follows and how large it is.
+  /// The packed field says whether a color table follows and how large it is.
   void skip_color_table(unsigned packed) {
     if ((packed & kHasColorTable) != 0) {
       skip(std::size_t{3} << ((packed & 7U) + 1));
@@ -212,7 +212,7 @@ GifReader::Palette GifReader::palette() const {
   const ColorMapObject* map =
       gif_->Image.ColorMap != nullptr ? gif_->Image.ColorMap : gif_->SColorMap;
   if (map == nullptr) {
-    throw Error(ErrorCode::kCorruptData, "the GIF's first image has no colour table");
+    throw Error(ErrorCode::kCorruptData, "the GIF's first image has no color table");
   }
   Palette colors = {};
   for (int i = 0; i < 256; ++i) {

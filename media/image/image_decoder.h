@@ -24,7 +24,7 @@ namespace energon {
 /// Conversions: gray to RGB repeats the value. RGB to gray is Pillow's
 /// (19595 R + 38470 G + 7471 B + 32768) >> 16; of a YCbCr JPEG it is the stored luma instead, as
 /// libjpeg does it. Alpha is dropped without blending; where there is none it is opaque. CMYK
-/// becomes RGB as in Pillow, without a colour profile.
+/// becomes RGB as in Pillow, without a color profile.
 enum class ImageChannels : std::uint8_t {
   kAsStored,  ///< ImageInfo::channels
   kGray,
@@ -110,11 +110,11 @@ class EncodedImage {
   EncodedImage& operator=(EncodedImage&&) noexcept;
   ~EncodedImage();
 
-  /// All but `frames`, which stays 1: images behind the first are not counted.
+  /// All but `frames`, which stays 1: images after the first are not counted.
   const ImageInfo& info() const;
 
   /// Decodes `request`. A JPEG is scaled while it is decoded, to 1/8, 1/4 or 1/2, and only the
-  /// blocks of the crop are computed; damage behind the last row of the crop is not seen. A WebP is
+  /// blocks of the crop are computed; damage after the last row of the crop is not seen. A WebP is
   /// decoded down to the last row of the crop. Others are decoded whole. At full size the pixels of
   /// the crop are those of ImageDecoder; 16-bit images become 8-bit.
   ///

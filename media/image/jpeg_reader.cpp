@@ -33,13 +33,13 @@ constexpr unsigned kApp1 = 0xE1;
 constexpr unsigned kStartOfScan = 0xDA;
 constexpr unsigned kEndOfImage = 0xD9;
 
-// TEM, RSTn and SOI have no length behind them.
+// TEM, RSTn and SOI have no length after them.
 bool stands_alone(unsigned marker) { return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8); }
 
 /// Walks the segments in front of the pixels. 1 if none tells an orientation or they are damaged.
 int jpeg_orientation(ByteView encoded) {
   const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(encoded[at]); };
-  std::size_t at = 2;  // behind SOI
+  std::size_t at = 2;  // after SOI
   while (at + 4 <= encoded.size() && byte(at) == 0xFF) {
     const unsigned marker = byte(at + 1);
     if (marker == 0xFF) {  // a fill byte
@@ -78,7 +78,7 @@ namespace {
 /// through call(). Not thread-safe.
 ///
 /// Warnings end the decompression like errors, but for those that cannot change pixels: an unknown
-/// revision of JFIF, an unknown colour transform of Adobe (YCbCr is assumed), a damaged colour
+/// revision of JFIF, an unknown color transform of Adobe (YCbCr is assumed), a damaged color
 /// profile, bytes between segments, and wrong spectral parameters in a sequential scan. So do more
 /// than 500 scans, which a small file can have to keep the decoder busy.
 class JpegSession {
@@ -276,10 +276,9 @@ JpegReader::JpegReader(ByteView encoded, const DecodeLimits& limits)
   const jpeg_decompress_struct& libjpeg = session_.libjpeg();
   check_pixels("the JPEG", libjpeg.image_width, libjpeg.image_height, limits);
   if (libjpeg.num_components != 1 && libjpeg.num_components != 3 && libjpeg.num_components != 4) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        fmt::format("the JPEG has {} components; 1 (gray), 3 (colour) and 4 (CMYK) are read",
-                    libjpeg.num_components));
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the JPEG has {} components; 1 (gray), 3 (color) and 4 (CMYK) are read",
+                            libjpeg.num_components));
   }
   info_ = {.format = ImageFormat::kJpeg,
            .width = libjpeg.image_width,
@@ -322,7 +321,7 @@ void JpegReader::check_coefficients() const {
   }
 }
 
-// libjpeg smooths blocks of which scans are missing by their neighbours. Of those it knows only the
+// libjpeg smooths blocks of which scans are missing by their neighbors. Of those it knows only the
 // ones that are decoded. `coef_bits`: for each coefficient, low bits that no scan has brought, or
 // -1.
 bool JpegReader::smooths() const {
@@ -348,8 +347,8 @@ void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
                   [&](const jpeg_component_info& component) {
                     return component.h_samp_factor * component.DCT_scaled_size != block;
                   });
-  if (upsamples) {  // a pixel depends on its neighbours' colours
-    // libjpeg upsamples a single column of colours in another way than several.
+  if (upsamples) {  // a pixel depends on its neighbors' colors
+    // libjpeg upsamples a single column of colors in another way than several.
     const std::int64_t least = std::int64_t{2} * libjpeg.max_h_samp_factor;
     begin = std::max<std::int64_t>(begin - 1, 0);
     end = std::min(std::max(end + 1, begin / block * block + least), all);

@@ -11,7 +11,7 @@ constexpr std::uint32_t kShort = 3;  // the types of TIFF that an orientation is
 constexpr std::uint32_t kLong = 4;
 constexpr std::size_t kEntryBytes = 12;
 
-// Numbers of a TIFF structure. Those behind its end are absent.
+// Numbers of a TIFF structure. Those after its end are absent.
 class ExifNumbers {
  public:
   ExifNumbers(ByteView bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}

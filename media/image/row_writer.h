@@ -47,7 +47,7 @@ class RowWriter {
   RowWriter(const RowFormat& from, const RowTarget& to);
 
   /// Memory for rows [y, y + rows), which ends at the last row. Valid until the next call, or,
-  /// where is_direct(), for ever.
+  /// where is_direct(), forever.
   RowBand rows(std::int64_t y);
   /// Rows [y, y + count), with the y of the last rows(), are written.
   void done(std::int64_t y, std::int64_t count);

@@ -175,7 +175,7 @@ namespace {
 struct TiffLayout {
   /// False: a kind that only libtiff's conversion to 8-bit RGBA reads, such as CMYK or Lab.
   bool plain = false;
-  int channels = 0;       ///< of the result: the first samples of a pixel, or a palette's colours
+  int channels = 0;       ///< of the result: the first samples of a pixel, or a palette's colors
   int bits = 8;           ///< of a stored sample: 1, 2, 4, 8 or 16
   bool inverted = false;  ///< 0 is white
   bool palette = false;
@@ -290,12 +290,12 @@ TiffLayout tiff_layout(TiffFile& file) {
   return layout;
 }
 
-/// The colour map, of 2^bits entries. Throws Error (kCorruptData) if there is none.
+/// The color map, of 2^bits entries. Throws Error (kCorruptData) if there is none.
 /// Maps of old writers have 8 bits, not 16.
 TiffPalette tiff_palette(TiffFile& file, int bits) {
   const std::uint16_t* map[3] = {};
   if (TIFFGetField(file.get(), TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]) != 1) {
-    throw Error(ErrorCode::kCorruptData, "the TIFF has a palette without colours (tag ColorMap)");
+    throw Error(ErrorCode::kCorruptData, "the TIFF has a palette without colors (tag ColorMap)");
   }
   const std::size_t entries = std::size_t{1} << static_cast<unsigned>(bits);
   bool wide = false;
@@ -442,7 +442,7 @@ TiffReader::Grid TiffReader::grid() {
     grid.line_bytes = TIFFScanlineSize(tiff);
     grid.bytes = TIFFStripSize(tiff);
   }
-  // What a line must have, so that nothing is read behind it whatever libtiff says.
+  // What a line must have, so that nothing is read after it whatever libtiff says.
   const std::int64_t samples = layout_.separate ? 1 : layout_.samples_per_pixel;
   const std::int64_t least = (grid.width * samples * layout_.bits + 7) / 8;
   if (grid.width < 1 || grid.height < 1 || grid.line_bytes < least ||
@@ -495,7 +495,7 @@ void TiffReader::place_narrow(const std::byte* line, std::int64_t width, std::by
                    [&](unsigned value) { return layout_.inverted ? 255 - value : value; });
     return;
   }
-  // The indexes lie at the end of the place of their colours, which then overtake none of them.
+  // The indexes lie at the end of the place of their colors, which then overtake none of them.
   std::uint8_t* indexes = out + 2 * width;
   unpack_tiff_samples(line, width, layout_.bits, true, indexes);
   for (std::int64_t x = 0; x < width; ++x) {

@@ -90,7 +90,7 @@ WebpChunks webp_chunks(ByteView encoded) {
 
 namespace {
 
-// A crop has this much more on each side, where the image has it: colours of a lossy image are
+// A crop has this much more on each side, where the image has it: colors of a lossy image are
 // interpolated between pairs of pixels. Even, for crops begin at even pixels.
 constexpr std::int64_t kWebpMargin = 2;
 

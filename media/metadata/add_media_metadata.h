@@ -69,7 +69,7 @@ struct MediaMetadataReport {
   std::int64_t unreadable = 0;                         ///< damaged, or of a kind that is not read
   std::uint64_t bytes = 0;                             ///< that were read
   std::vector<UnreadableMedia> unreadable_named = {};  ///< the first, in the order of the data
-  /// Of all kinds: distinct, sorted, the first 50 found. Of files: the text behind the last dot.
+  /// Of all kinds: distinct, sorted, the first 50 found. Of files: the text after the last dot.
   std::vector<std::string> part_names = {};
 
   /// All that the filter took for media.

@@ -160,7 +160,7 @@ struct TiffSamples {
   std::uint64_t format = 1;  // 1 unsigned, 2 signed, 3 floating-point
   std::uint64_t bits = 1;
   std::size_t count = 1;
-  std::vector<std::uint64_t> extra = {};  // meanings of those behind the colours
+  std::vector<std::uint64_t> extra = {};  // meanings of those after the colors
 };
 
 enum class TiffOrder : std::uint8_t { kAny, kLittle, kBig };
@@ -234,7 +234,7 @@ constexpr std::uint64_t kUncompressed = 1;
 constexpr std::uint64_t kOldJpeg = 6;
 constexpr std::uint64_t kYCbCr = 6;
 
-// Drops what stands behind the samples, and planes of unknown meaning, as Pillow does.
+// Drops what stands after the samples, and planes of unknown meaning, as Pillow does.
 void drop_unused(const TiffDirectory& tags, std::vector<std::uint64_t>& bits,
                  TiffSamples& samples) {
   const std::vector<std::uint64_t>& extra = samples.extra;
@@ -347,7 +347,7 @@ std::string jpeg_mode(ByteView encoded) {
   return components == 1 ? "L" : components == 4 ? "CMYK" : "RGB";
 }
 
-// By bit depth and colour type in the chunk IHDR.
+// By bit depth and color type in the chunk IHDR.
 std::string png_mode(ByteView encoded) {
   const HeaderBytes bytes(encoded, "PNG", false);
   const int depth = bytes.u8(24);
@@ -365,7 +365,7 @@ std::string png_mode(ByteView encoded) {
   }
 }
 
-// Whether entry i is the gray i for all of the 2^bits colours at `at`.
+// Whether entry i is the gray i for all of the 2^bits colors at `at`.
 bool is_gray_ramp(const HeaderBytes& bytes, std::uint64_t at, unsigned flags) {
   const unsigned colors = 2U << (flags & 7U);
   for (unsigned i = 0; i < colors; ++i) {
@@ -378,7 +378,7 @@ bool is_gray_ramp(const HeaderBytes& bytes, std::uint64_t at, unsigned flags) {
   return true;
 }
 
-// Where the first image begins, behind extensions.
+// Where the first image begins, after extensions.
 std::uint64_t first_gif_image(const HeaderBytes& bytes, std::uint64_t at) {
   constexpr unsigned kExtension = 0x21;
   constexpr unsigned kImage = 0x2C;
@@ -397,7 +397,7 @@ std::uint64_t first_gif_image(const HeaderBytes& bytes, std::uint64_t at) {
   return at;
 }
 
-// An image without colours of its own, or with those of a gray image, is "L". The canvas grows to
+// An image without colors of its own, or with those of a gray image, is "L". The canvas grows to
 // what the first image covers.
 void read_gif(ByteView encoded, MediaMetadata& metadata) {
   constexpr unsigned kHasPalette = 0x80;

@@ -182,7 +182,7 @@ std::optional<MediaKind> media_kind_of_bytes(ByteView beginning) {
   if (image_format_of(beginning) || !foreign_image_format(beginning).empty()) {
     return MediaKind::kImage;
   }
-  if (recognise_av_container(beginning) != AvContainer::kOther || is_mp3(beginning)) {
+  if (recognize_av_container(beginning) != AvContainer::kOther || is_mp3(beginning)) {
     return MediaKind::kAv;
   }
   return std::nullopt;

@@ -15,7 +15,7 @@
 namespace energon {
 
 enum class MediaStrategy : std::uint8_t {
-  kExtension,  ///< by the text behind the last dot of the name
+  kExtension,  ///< by the text after the last dot of the name
   kHeader,     ///< by the first bytes of each part, or else by the name
   kGlob,       ///< those whose name fits a pattern; of which kind they are, as for kHeader
 };

@@ -274,7 +274,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   const std::optional<SentencePieceSampling> sampling_;
   SpecialTokens special_;
   std::optional<std::int32_t> begin_;  // put before each text
-  std::optional<std::int32_t> end_;    // put behind it
+  std::optional<std::int32_t> end_;    // put after it
 };
 
 }  // namespace

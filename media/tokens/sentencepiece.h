@@ -22,7 +22,7 @@ struct SentencePieceSampling {
 
 struct SentencePieceOptions {
   bool add_begin = false;  ///< puts the token of the begin (BOS) before each text
-  bool add_end = false;    ///< puts the token of the end (EOS) behind each text
+  bool add_end = false;    ///< puts the token of the end (EOS) after each text
   /// What drawn_tokens() does; absent: as tokens().
   std::optional<SentencePieceSampling> sampling = std::nullopt;
 };

@@ -24,7 +24,7 @@ std::uint8_t* color_levels(std::span<std::byte> pixels) {
 void check_color_pixels(ByteView pixels, int channels) {
   if ((channels != 1 && channels != 3) || pixels.size() % static_cast<std::size_t>(channels) != 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} bytes of {} channels: colours are those of whole pixels of 1 or 3 "
+                fmt::format("{} bytes of {} channels: colors are those of whole pixels of 1 or 3 "
                             "channels of uint8",
                             pixels.size(), channels));
   }

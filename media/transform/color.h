@@ -1,4 +1,4 @@
-// Changes of colour, with the definitions of torchvision's functions on tensors.
+// Changes of color, with the definitions of torchvision's functions on tensors.
 //
 // Pixels are contiguous interleaved uint8: 1 channel (gray) or 3 (red, green, blue). Results are
 // within 1 level of torchvision's and the same on every processor. All functions work in place and
@@ -40,7 +40,7 @@ void make_gray(std::span<std::byte> pixels, int channels);
 
 // --- Random changes, as torchvision's ColorJitter ---
 
-/// How far colours may change, each at least 0. The factors of brightness, contrast and saturation
+/// How far colors may change, each at least 0. The factors of brightness, contrast and saturation
 /// are in [max(0, 1 - x), 1 + x], the turn of the hue is in [-x, x] with x <= 0.5. 0: no change.
 struct ColorJitter {
   double brightness = 0;

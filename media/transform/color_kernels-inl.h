@@ -1,4 +1,4 @@
-// Colour arithmetic on interleaved RGB, for one instruction set. Included by kernels.cpp only.
+// Color arithmetic on interleaved RGB, for one instruction set. Included by kernels.cpp only.
 
 // clang-format off
 #if defined(ENERGON_COLOR_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)

@@ -20,7 +20,7 @@ std::int64_t middle(std::int64_t whole, std::int64_t part) {
   if (left < 0) {
     return -((-left) / 2);
   }
-  // Python rounds a half to the even neighbour.
+  // Python rounds a half to the even neighbor.
   return left % 4 == 3 ? left / 2 + 1 : left / 2;
 }
 
@@ -79,7 +79,7 @@ void check_positive(const char* what, RandomRange range) {
   }
 }
 
-// As Python's round(): a half to the even neighbour.
+// As Python's round(): a half to the even neighbor.
 std::int64_t rounded_side(double side) { return static_cast<std::int64_t>(std::nearbyint(side)); }
 
 // The largest box in the middle whose ratio is allowed.

@@ -11,7 +11,7 @@
 
 namespace energon {
 
-// --- Borders of one colour, and the place of a crop in the middle ---
+// --- Borders of one color, and the place of a crop in the middle ---
 
 /// Pixels around an image, each at least 0.
 struct Padding {

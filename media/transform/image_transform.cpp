@@ -73,7 +73,7 @@ void random_resized_crop(AffineSteps& image, const RandomResizedCrop& step, Call
   image.resize(step.width, step.height);
 }
 
-// Adds a step to the geometry, or to the colours.
+// Adds a step to the geometry, or to the colors.
 void draw_step(const ImageStep& step, ImagePlan& plan, CallRng& rng) {
   AffineSteps& image = plan.geometry;
   std::visit(
@@ -113,8 +113,8 @@ void validate_steps(const std::vector<ImageStep>& steps, int channels) {
     if (!is_color(steps[i])) {
       if (has_color) {
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("step {} changes the geometry behind a step that changes colours: "
-                                "put steps of colours last",
+                    fmt::format("step {} changes the geometry after a step that changes colors: "
+                                "put steps of colors last",
                                 i));
       }
       continue;
@@ -122,7 +122,7 @@ void validate_steps(const std::vector<ImageStep>& steps, int channels) {
     has_color = true;
     if (channels != 1 && channels != 3) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("step {} changes colours of images of {} channels: must be 1 or 3", i,
+                  fmt::format("step {} changes colors of images of {} channels: must be 1 or 3", i,
                               channels));
     }
   }

@@ -1,4 +1,4 @@
-// From a decoded image to the tensor of a training sample: geometry, colours, numbers.
+// From a decoded image to the tensor of a training sample: geometry, colors, numbers.
 //
 // Geometric steps are merged into one resampling (affine.h). A plan is drawn before the image
 // is decoded, so that a decoder can leave out what is not needed:
@@ -93,7 +93,7 @@ using ImageStep = std::variant<ResizeTo, ResizeShortest, ResizeLongest, CenterCr
 
 struct ImageTransformOptions {
   OutputFormat format = {};
-  int channels = 3;  ///< of the decoded images; colour steps need 1 or 3
+  int channels = 3;  ///< of the decoded images; color steps need 1 or 3
   ResizeFilter filter = ResizeFilter::kBilinear;
   bool antialias = true;
   FillColor fill = {};  ///< levels of borders and corners
@@ -118,7 +118,7 @@ struct ImagePlan {
 class ImageTransform {
  public:
   /// Throws Error (kInvalidArgument): an option or a step that cannot be, or a geometric step
-  /// behind one of colours.
+  /// after one of colors.
   explicit ImageTransform(std::vector<ImageStep> steps, ImageTransformOptions options = {});
 
   /// Of the images that it takes.

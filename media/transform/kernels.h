@@ -1,4 +1,4 @@
-// The loops over pixels that are vectorised, for the best instructions that the processor has
+// The loops over pixels that are vectorized, for the best instructions that the processor has
 // (Google Highway, dynamic dispatch). All of them give the same bits with every instruction set.
 // Internal to media/transform.
 
@@ -14,11 +14,11 @@
 
 namespace energon::kernels {
 
-/// Bytes behind the last pixel of a source row that resize_rows() may read.
+/// Bytes after the last pixel of a source row that resize_rows() may read.
 inline constexpr std::int64_t kReadBehind = 16;
 
 /// Resizes 4 rows of `channels` (1 to 4) interleaved uint8 to `width` pixels each. Rows may be the
-/// same. Reads up to kReadBehind bytes behind the rows.
+/// same. Reads up to kReadBehind bytes after the rows.
 void resize_rows(const std::array<const std::uint8_t*, 4>& rows, int channels,
                  const FilterTable& table, std::int64_t width,
                  const std::array<std::uint8_t*, 4>& to);

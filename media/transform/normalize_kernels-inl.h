@@ -1,4 +1,4 @@
-// Levels to normalised values, for one instruction set. Included by kernels.cpp only.
+// Levels to normalized values, for one instruction set. Included by kernels.cpp only.
 
 // clang-format off
 #if defined(ENERGON_NORMALIZE_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -131,7 +131,7 @@ void planar(const std::uint8_t* row, std::int64_t width, int channels, const Lev
   }
 }
 
-/// The scales of as many vectors as there are channels: after them, the channels begin anew.
+/// The scales of as many vectors as there are channels: after them, the channels begin again.
 struct RepeatedScales {
   alignas(64) std::array<float, 4 * kMostLanes> high, low, bias;
 };

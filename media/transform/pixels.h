@@ -1,6 +1,6 @@
 // Views of decoded pixels.
 //
-// Coordinates are continuous: pixel (i, j) covers [i, i + 1) x [j, j + 1), its centre is
+// Coordinates are continuous: pixel (i, j) covers [i, i + 1) x [j, j + 1), its center is
 // (i + 0.5, j + 0.5). x goes to the right, y goes down. Pillow and torch (align_corners=False)
 // measure so too.
 
@@ -60,7 +60,7 @@ ImageView crop(const ImageView& image, const PixelBox& box);
 /// The pixels that are in both; a box without pixels if there are none.
 PixelBox intersection(const PixelBox& a, const PixelBox& b);
 
-/// The colour of pixels that have no source, per channel: levels of 0 to 255 for uint8 (rounded),
+/// The color of pixels that have no source, per channel: levels of 0 to 255 for uint8 (rounded),
 /// values for float32.
 using FillColor = std::array<double, kMaxImageChannels>;
 

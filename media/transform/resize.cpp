@@ -51,19 +51,19 @@ double filter_support(ResizeFilter filter) {
   return 2;
 }
 
-// Weights of the pixel whose centre is at `centre`, into `weights`, with a sum of 1.
-FilterTable::Taps stretched_taps(const FilterRequest& request, double centre, double stretch,
+// Weights of the pixel whose center is at `center`, into `weights`, with a sum of 1.
+FilterTable::Taps stretched_taps(const FilterRequest& request, double center, double stretch,
                                  double* weights) {
   const double support = filter_support(request.filter) * stretch;
   const double shrink = 1 / stretch;
   // Truncated, as Pillow does it. NOLINTBEGIN(bugprone-incorrect-roundings)
-  const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - support + 0.5), 0);
+  const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
   const auto end =
-      std::min<std::int64_t>(static_cast<std::int64_t>(centre + support + 0.5), request.from_size);
+      std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), request.from_size);
   // NOLINTEND(bugprone-incorrect-roundings)
   double sum = 0;
   for (std::int64_t pixel = first; pixel < end; ++pixel) {
-    const double x = (static_cast<double>(pixel) - centre + 0.5) * shrink;
+    const double x = (static_cast<double>(pixel) - center + 0.5) * shrink;
     weights[pixel - first] = filter_value(request.filter, x, true);
     sum += weights[pixel - first];
   }
@@ -73,16 +73,16 @@ FilterTable::Taps stretched_taps(const FilterRequest& request, double centre, do
   return {static_cast<std::int32_t>(first), static_cast<std::int32_t>(end - first)};
 }
 
-FilterTable::Taps nearest_tap(const FilterRequest& request, double centre, double* weights) {
-  const auto pixel = static_cast<std::int64_t>(std::floor(centre));
+FilterTable::Taps nearest_tap(const FilterRequest& request, double center, double* weights) {
+  const auto pixel = static_cast<std::int64_t>(std::floor(center));
   weights[0] = 1;
   return {static_cast<std::int32_t>(std::clamp<std::int64_t>(pixel, 0, request.from_size - 1)), 1};
 }
 
-// Without antialiasing: pixels before the first and behind the last count as those.
-FilterTable::Taps plain_taps(const FilterRequest& request, double centre, double* weights) {
+// Without antialiasing: pixels before the first and after the last count as those.
+FilterTable::Taps plain_taps(const FilterRequest& request, double center, double* weights) {
   const auto reach = static_cast<std::int64_t>(filter_support(request.filter));
-  const double position = centre - 0.5;
+  const double position = center - 0.5;
   const auto below = static_cast<std::int64_t>(std::floor(position));
   const std::int64_t last = request.from_size - 1;
   const std::int64_t first = std::clamp<std::int64_t>(below - reach + 1, 0, last);
@@ -127,11 +127,11 @@ void make_filter_table(const FilterRequest& request, FilterTable& table) {
   table.scratch.resize(groups * FilterTable::kGroupTaps);
   double* weights = table.scratch.data();
   for (std::size_t i = 0; i < outputs; ++i) {
-    const double centre = request.begin + (static_cast<double>(i) + 0.5) * scale;
-    const FilterTable::Taps taps = nearest ? nearest_tap(request, centre, weights)
+    const double center = request.begin + (static_cast<double>(i) + 0.5) * scale;
+    const FilterTable::Taps taps = nearest ? nearest_tap(request, center, weights)
                                    : request.antialias
-                                       ? stretched_taps(request, centre, stretch, weights)
-                                       : plain_taps(request, centre, weights);
+                                       ? stretched_taps(request, center, stretch, weights)
+                                       : plain_taps(request, center, weights);
     const std::size_t place = request.reversed ? outputs - 1 - i : i;
     table.taps[place] = taps;
     if (request.floating) {

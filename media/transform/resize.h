@@ -29,7 +29,7 @@ namespace energon {
 // align_corners=False.
 
 enum class ResizeFilter : std::uint8_t {
-  kNearest,   ///< the pixel that covers the centre; torch: nearest-exact
+  kNearest,   ///< the pixel that covers the center; torch: nearest-exact
   kBox,       ///< mean of the covered pixels; without antialiasing: kNearest
   kBilinear,  ///< support of 1 pixel
   /// Support of 2 pixels. a = -0.5 with antialiasing, a = -0.75 without, as in torch.
@@ -70,9 +70,9 @@ struct FilterTable {
   /// Groups per pixel of the result, the same for all.
   std::int32_t groups = 0;
   /// uint8: (to_size, groups, 8): the upper parts of 4 weights, then their low parts. Weights
-  /// behind the last tap are 0.
+  /// after the last tap are 0.
   std::vector<std::int16_t> packed;
-  /// float32: (to_size, groups * 4), zeros behind the last tap.
+  /// float32: (to_size, groups * 4), zeros after the last tap.
   std::vector<float> weights;
 
   std::vector<double> scratch;
@@ -138,7 +138,7 @@ class Resizer {
   Tables horizontal_;
   Tables vertical_;
   std::vector<std::byte> between_;   // rows after the first pass
-  std::vector<std::byte> last_row_;  // with room behind it for loads of 16 bytes
+  std::vector<std::byte> last_row_;  // with room after it for loads of 16 bytes
   std::vector<float> float_rows_;
 };
 

@@ -233,7 +233,7 @@ HWY_INLINE void blend_vector(D8 d8, const std::uint8_t* first, std::int64_t row_
   for (std::int32_t tap = 0; tap < count; tap += 2) {
     const std::uint8_t* row = first + tap * row_bytes;
     const auto a = hn::PromoteTo(d16, hn::LoadU(d8, row));
-    // The weight behind the last tap is 0: any row will do.
+    // The weight after the last tap is 0: any row will do.
     const auto b = hn::PromoteTo(d16, hn::LoadU(d8, tap + 1 < count ? row + row_bytes : row));
     const auto lower = hn::InterleaveLower(d16, a, b);
     const auto upper = hn::InterleaveUpper(d16, a, b);

@@ -23,12 +23,12 @@ struct WarpOptions {
 };
 
 /// Writes (height, width, channels) of the dtype of `from` to `to`: each pixel is that at
-/// map(centre of the pixel) in `from`. Nothing is done against aliasing: shrink with Resizer
+/// map(center of the pixel) in `from`. Nothing is done against aliasing: shrink with Resizer
 /// before.
 ///
 /// uint8 is computed in integers, with points to 1 / 1024 of a pixel; float32 in double. torch's
 /// grid_sample(align_corners=False, padding_mode="zeros"), which torchvision uses, differs by at
-/// most 1 level if the fill is 0. Its bilinear fill of other colours weighs pixels of the border
+/// most 1 level if the fill is 0. Its bilinear fill of other colors weighs pixels of the border
 /// twice; ours does not. Maps for which is_exact() copy pixels.
 ///
 /// Throws Error (kInvalidArgument): a view, a size, a map or room for the result that cannot be.

@@ -177,7 +177,7 @@ StateDict RestartableStream::deaggregate_state_dict(const StateDict& state,
     }
     refuse_differences(
         {fmt::format("the state is of {} workers, this job has {}: the shards of "
-                     "the data cannot be divided anew",
+                     "the data cannot be divided again",
                      shards.size(), workers)});
   }
   if (strictness == Strictness::kStrict) {

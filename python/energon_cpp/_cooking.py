@@ -84,7 +84,7 @@ class CookFunction:
 
 
 def _keywords_of(function: Callable[..., Any]) -> set[str] | None:
-    """Its parameters behind the sample; None: any."""
+    """Its parameters after the sample; None: any."""
     try:
         parameters = list(inspect.signature(function).parameters.values())[1:]
     except (TypeError, ValueError):  # a function of an extension

@@ -67,7 +67,7 @@ def _distributed(function: str) -> Any:
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_initialized():
         raise RuntimeError(
-            f"{function} of several ranks needs torch.distributed to be initialised; "
+            f"{function} of several ranks needs torch.distributed to be initialized; "
             "save_state_rank() and restore_state_rank() do not"
         )
     return distributed

@@ -68,7 +68,7 @@ def _own_number() -> int | None:
 
 def _let_terminate_children() -> None:
     """Workers ignore SIGTERM. Processes of multiprocessing that a function starts must not, because
-    terminate() sends it: a Pool would wait for ever. A signal that comes before the child has set
+    terminate() sends it: a Pool would wait forever. A signal that comes before the child has set
     this is held back until then."""
     masks = threading.local()
 

@@ -18,7 +18,7 @@ _ELSEWHERE = {
     "collate_fn": "override batch of a TaskEncoder: get_train_dataset(..., task_encoder=...)",
     "drop_last": "say it to the dataset: get_train_dataset(..., batch_drop_last=...)",
     "worker_init_fn": "workers are forks, which have everything that exists when the loader is "
-    "made, and random numbers are seeded for each sample; initialise in the __init__ of a "
+    "made, and random numbers are seeded for each sample; initialize in the __init__ of a "
     "TaskEncoder, or at the first call of its function",
     "multiprocessing_context": "workers are always forked",
     "generator": "the order follows from the seed: WorkerConfig(..., seed_offset=...)",

@@ -41,9 +41,9 @@ _OPTIONS = {
     "none_is_error": "map(function) may return None to leave a sample out",
     "partial": "batched(n, partial=False) drops the last batch; decode() leaves parts that it does "
     "not know as bytes",
-    "post": "map_dict(name=function) behind decode()",
+    "post": "map_dict(name=function) after decode()",
     "pre": "map_dict(name=function), instead of decode() for this part",
-    "rename_files": "rename(new='old') names parts anew",
+    "rename_files": "rename(new='old') names parts again",
     "repeat": "it is a method, repeat()",
     "rng": "random numbers follow from the seed: WorkerConfig(seed_offset=...)",
     "seed": "the order follows from WorkerConfig(seed_offset=...)",

@@ -1,7 +1,7 @@
 """What the methods of WebDataset do to a sample or a batch, and the collation of batches.
 
-A stage may have a function needs(later): the parts that it and the stages behind it use, where
-`later` are the names that those behind it use of its result; None is all of them. One that draws no
+A stage may have a function needs(later): the parts that it and the stages after it use, where
+`later` are the names that those after it use of its result; None is all of them. One that draws no
 random numbers, whatever the data are, has draws_nothing.
 """
 

@@ -66,7 +66,7 @@ class AVDecoder:
         video_out_frame_size: tuple[int, int] | None = None,
     ) -> tuple[list[Any], list[tuple[float, float]]]:
         """Clips and their (begin, end) in seconds. video_unit: "seconds" or "frames".
-        video_out_frame_size: (width, height) to resize to. Ranges that begin behind the end of the
+        video_out_frame_size: (width, height) to resize to. Ranges that begin after the end of the
         video have no clip."""
         ranges = [(float(begin), float(end)) for begin, end in video_clip_ranges]
         clips = self._file().video_clips(ranges, video_unit, video_out_frame_size, _kind())

@@ -99,7 +99,7 @@ class WebDataset:
         if more or callable(image):
             raise TypeError(
                 f"decode() takes one mode of images, not {[image, *more]}: functions of yours for "
-                "single parts are map_dict(name=function) behind it"
+                "single parts are map_dict(name=function) after it"
             )
         fits = not self._chain.sample_stages and self._chain.batch_size is None
         self._check("decode", fits, "before functions of samples; use map() for parts of your own")
@@ -134,7 +134,7 @@ class WebDataset:
 
     @explains_webdataset_options
     def map(self, function: Function) -> WebDataset:
-        """`function` of each sample, behind batched() of each batch; None leaves it out."""
+        """`function` of each sample, after batched() of each batch; None leaves it out."""
         return self._with_stage(Map(function))
 
     def map_dict(self, **functions: Function) -> WebDataset:
@@ -213,7 +213,7 @@ class WebDataset:
         self._loader().load_state_dict(state_dict)
 
     def close(self) -> None:
-        """Ends the workers of the loops over this object. The next loop begins anew."""
+        """Ends the workers of the loops over this object. The next loop begins again."""
         if self._own_loader is not None:
             self._own_loader.close()
             self._own_loader = None

@@ -45,7 +45,7 @@ class WorkerConfig:
     def default_worker_config(
         num_workers: int = 4, data_parallel_group: Any = None, **more: Any
     ) -> "WorkerConfig":
-        """Rank and world size of torch.distributed if it is imported and initialised, else of the
+        """Rank and world size of torch.distributed if it is imported and initialized, else of the
         environment variables that torchrun sets (RANK, WORLD_SIZE), else one rank."""
         rank, world_size = _rank_and_world_size(data_parallel_group)
         return WorkerConfig(
@@ -108,7 +108,7 @@ def _rank_and_world_size(group: Any) -> tuple[int, int]:
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(group), distributed.get_world_size(group)
     if group is not None:
-        raise ValueError("data_parallel_group needs torch.distributed to be initialised")
+        raise ValueError("data_parallel_group needs torch.distributed to be initialized")
     return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 

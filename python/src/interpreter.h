@@ -2,7 +2,7 @@
 // loader waits.
 //
 // When the interpreter ends, a thread that asks for the GIL is ended by Python before 3.14: its
-// stack is unwound, through C++ code that may not throw. Such a thread sleeps for ever instead, as
+// stack is unwound, through C++ code that may not throw. Such a thread sleeps forever instead, as
 // Python 3.14 has it; the process ends without it.
 
 #pragma once

@@ -37,7 +37,7 @@ AuxReference::Kind kind_called(const std::string& name) {
               fmt::format("a store is 'webdataset', 'folder' or 'jsonl', not '{}'", name));
 }
 
-/// A FileStore that threads may share, and that a forked child opens anew: a database connection
+/// A FileStore that threads may share, and that a forked child opens again: a database connection
 /// must not cross a fork.
 class StoreObject {
  public:

@@ -35,7 +35,7 @@ def cyclic_iter(loader: Any) -> Iterator[Any]:
 
 
 class EnergonDataloader:
-    """As Megatron-Bridge's: iterates for ever, and saves the state of its loader."""
+    """As Megatron-Bridge's: iterates forever, and saves the state of its loader."""
 
     def __init__(self, dataloader: Any) -> None:
         self._dataloader = dataloader
@@ -109,7 +109,7 @@ def test_several_ranks_need_torch_distributed(texts: str) -> None:
     with get_savable_loader(dataset) as loader:
         with pytest.raises(RuntimeError, match="save_state_rank"):
             loader.save_state_global(0)
-        with pytest.raises(RuntimeError, match="initialised"):
+        with pytest.raises(RuntimeError, match="initialized"):
             loader.restore_state_global(None, src_rank=0)
 
 

@@ -219,8 +219,8 @@ def test_arguments_that_there_are_not_say_what_to_use(texts: str) -> None:
     with pytest.raises(TypeError, match=r"decoder = SampleDecoder\(image_decode"):
         energon.get_train_dataset(
             texts, worker_config=config(), batch_size=1, image_decode="torchrgb")  # fmt: skip
-    with pytest.raises(TypeError, match="'colour'$"):
-        energon.get_val_dataset(texts, worker_config=config(), batch_size=1, colour=1)
+    with pytest.raises(TypeError, match="'color'$"):
+        energon.get_val_dataset(texts, worker_config=config(), batch_size=1, color=1)
     with pytest.raises(TypeError, match="YAML file"):
         energon.get_val_dataset({}, worker_config=config(), batch_size=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="worker_config must be that of the dataset"):

@@ -197,7 +197,7 @@ def test_options_that_there_are_not(texts: str) -> None:
         (lambda: make(texts, nodesplitter=None), "its own share"),
         (lambda: make(texts, cache_size=1), "nothing to cache"),
         (lambda: base.shuffle(3, initial=2), r"shuffle\(\) has no option 'initial'.*places"),
-        (lambda: base.decode("rgb", post=[]), "behind decode"),
+        (lambda: base.decode("rgb", post=[]), "after decode"),
         (lambda: base.decode("rgb", partial=True), "decode.. leaves parts"),
         (lambda: base.map(len, handler=print), "on_error"),
         (lambda: base.batched(batchsize=3), "first argument"),

@@ -69,7 +69,7 @@ TEST_CASE("analyze tells stored, reversed and shuffled orders apart", "[cli][ana
   CHECK(stored["steps"] == 1000);
   CHECK(stored["rank_correlation"].get<double>() == Approx(1));
   CHECK(stored["longest_run"] == 2000);
-  CHECK(stored["neighbour_distance"].get<double>() < 0.01);
+  CHECK(stored["neighbor_distance"].get<double>() < 0.01);
 
   Numbers backwards = ascending(2000);
   std::reverse(backwards.begin(), backwards.end());
@@ -79,7 +79,7 @@ TEST_CASE("analyze tells stored, reversed and shuffled orders apart", "[cli][ana
 
   const auto random = analyze(log_of(shuffled(2000)));
   CHECK(std::abs(random["rank_correlation"].get<double>()) < 0.1);
-  CHECK(random["neighbour_distance"].get<double>() == Approx(1).margin(0.1));
+  CHECK(random["neighbor_distance"].get<double>() == Approx(1).margin(0.1));
   CHECK(random["longest_run"] < 6);
 }
 

@@ -164,7 +164,7 @@ TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
   run_refused("energon prepare");
 }
 
-TEST_CASE("a rank without samples says so instead of waiting for ever", "[cli]") {
+TEST_CASE("a rank without samples says so instead of waiting forever", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {1});
   for (const std::string command : {"run", "bench"}) {

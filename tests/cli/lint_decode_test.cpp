@@ -55,7 +55,7 @@ TEST_CASE("lint --decode names each part that cannot be decoded, and why", "[cli
   std::string png = small_png();
   png[50] ^= 1;  // a compressed pixel; the header is whole
   const TarBuilder first = TarBuilder().file("a.txt", "first").file("b.png", png);
-  const std::uint64_t content = 3 * 512;  // behind two headers and one text
+  const std::uint64_t content = 3 * 512;  // after two headers and one text
   const std::string tar = TarBuilder(first)
                               .file("c.txt", "caf\xE9")
                               .file("d.cls", "cat")

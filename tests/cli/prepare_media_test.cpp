@@ -19,7 +19,7 @@ using energon::testing::Words;
 
 namespace {
 
-// A GIF of this size: its header, a palette of two colours and the start of an image.
+// A GIF of this size: its header, a palette of two colors and the start of an image.
 std::string gif(int width, int height) {
   const auto number = [](int value) {
     return std::string{static_cast<char>(value & 0xFF), static_cast<char>(value >> 8)};

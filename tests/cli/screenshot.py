@@ -6,7 +6,7 @@ import sys
 import tarfile
 import zlib
 
-PHOTOGRAPH = (230, 20, 140)  # no colour of the page
+PHOTOGRAPH = (230, 20, 140)  # no color of the page
 WIDTH, HEIGHT = 700, 600
 
 
@@ -67,10 +67,10 @@ def check(path):
     assert (width, height) == (WIDTH, HEIGHT), f"the picture has {width} x {height} pixels"
     every = [color for row in rows for color in row]
     colors = len(set(every))
-    assert colors > 50, f"the picture has only {colors} colours"
+    assert colors > 50, f"the picture has only {colors} colors"
     shown = every.count(PHOTOGRAPH)
-    assert shown > 20000, f"only {shown} pixels have the colour of the photograph"
-    print(f"{width} x {height}, {colors} colours, {shown} pixels of the photograph")
+    assert shown > 20000, f"only {shown} pixels have the color of the photograph"
+    print(f"{width} x {height}, {colors} colors, {shown} pixels of the photograph")
 
 
 if __name__ == "__main__":

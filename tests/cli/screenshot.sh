@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a browser shows of `energon preview --html`: screenshot.sh PROGRAM
 # Makes a small tar and a page of it, lets Chromium take a picture, and checks that the picture has the page's size, many
-# colours, and the colour of the photograph. Exits with 77 (skipped) without Chromium or Python.
+# colors, and the color of the photograph. Exits with 77 (skipped) without Chromium or Python.
 set -euo pipefail
 program=$1
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,4 @@
-// State files of ranks and jobs. The checksum is set right first, else nothing behind it would be
+// State files of ranks and jobs. The checksum is set right first, else nothing after it would be
 // reached.
 
 #include <cstring>

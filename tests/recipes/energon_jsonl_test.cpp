@@ -112,7 +112,7 @@ TEST_CASE("a line that was changed under its index is an error, other lines are 
   CHECK(lines(Stream(lenient).take()) == std::vector<int>{0, 1, 2, 3, 6, 7, 8, 9});
 }
 
-TEST_CASE("a file that was replaced by one of the same size and an older time is indexed anew",
+TEST_CASE("a file that was replaced by one of the same size and an older time is indexed again",
           "[recipes][jsonl]") {
   const TempDir folder;
   write_jsonl(folder, "ds.jsonl", 3);

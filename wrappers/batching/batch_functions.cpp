@@ -142,7 +142,7 @@ Tensor lengths_tensor(const TensorShapes& shapes, BufferAllocator& memory) {
   return std::move(lengths.tensor);
 }
 
-// `fields` with the lengths behind the fields that they are of.
+// `fields` with the lengths after the fields that they are of.
 Mapping with_lengths(Mapping fields, std::vector<std::pair<std::string, Tensor>> lengths,
                      const std::string& prefix) {
   Mapping result;

@@ -40,7 +40,7 @@ Mapping stack_fields(std::span<Sample> samples, CallContext& context);
 
 struct PadOptions {
   double value = 0;  ///< fills the space after the data; the dtype must be able to represent it
-  /// Adds the field "<field>_lengths" behind each field of tensors: their sizes before padding, as
+  /// Adds the field "<field>_lengths" after each field of tensors: their sizes before padding, as
   /// int64 of shape (samples) for tensors of one dimension, else (samples, dimensions). Scalars get
   /// none. A field that has this name already is an error.
   bool lengths = false;

@@ -82,7 +82,7 @@ class ImageBuckets {
   /// The function throws Error that names the field: those above; kNotFound if it is missing.
   MapFunction fit(std::string field) const;
 
-  /// For TaskEncoder::batch_group_criterion, behind fit() or before images are decoded: the group
+  /// For TaskEncoder::batch_group_criterion, after fit() or before images are decoded: the group
   /// of a sample is its bucket, called "512x384" (width and height), or "no image". The function
   /// throws Error as fit().
   GroupFunction group_by(std::string field) const;

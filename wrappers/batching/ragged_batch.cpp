@@ -181,7 +181,7 @@ void check_offsets(const Tensor& values, const Tensor& offsets) {
     const bool is_last = i + 1 == offsets.shape[0];
     if ((i == 0 && offset != 0) || offset < before || (is_last && offset != values.shape[0])) {
       fail_ragged(
-          fmt::format("offset {} of a ragged field is {} behind {}; they must ascend from "
+          fmt::format("offset {} of a ragged field is {} after {}; they must ascend from "
                       "0 to the {} rows",
                       i, offset, before, values.shape[0]));
     }

@@ -88,7 +88,7 @@ inline constexpr std::uint64_t kMaxHeldBytes = std::uint64_t{256} << 20;
 /// The list consists of restore keys, and only these are saved. Samples are held in memory while
 /// they fit into the budget. The others, and all of them after a restore, are rebuilt from their
 /// keys when taken. Either way the same samples come out. A held sample keeps the memory that it
-/// was read into, which it may share with its neighbours.
+/// was read into, which it may share with its neighbors.
 class SampleBuffer {
  public:
   /// Rebuilds the sample of a key; throws Error if it cannot.

@@ -27,7 +27,7 @@ class DecodeFileStore {
   /// Throws Error (kInvalidArgument) without an inner store, and for an unknown image mode.
   explicit DecodeFileStore(std::unique_ptr<FileStore> inner, SampleDecoderOptions options = {});
 
-  /// The file `name`, decoded by the text behind its last dot; tensors lie in `memory`. Throws
+  /// The file `name`, decoded by the text after its last dot; tensors lie in `memory`. Throws
   /// Error as FileStore::get() and as SampleDecoder::decode_part(), with the store as path and the
   /// name as sample.
   DecodedFile get(std::string_view name, BufferAllocator& memory = heap_memory());

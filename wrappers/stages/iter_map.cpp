@@ -267,7 +267,7 @@ void IterMap::end_finished_call() {
     call_.reset();
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a call of stage '{}' pulled no sample and gave none, although there "
-                            "are more: it would be called for ever",
+                            "are more: it would be called forever",
                             guard_.name()));
   }
   const bool gave_nothing = outputs_ == 0 && !pulled_.empty();

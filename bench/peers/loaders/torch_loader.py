@@ -1,6 +1,6 @@
 """torch's DataLoader over precomputed offsets and os.pread: the best that can be built by hand.
 
-A batch is read by one call, samples in the order of the tars, no copy behind the read of tensors;
+A batch is read by one call, samples in the order of the tars, no copy after the read of tensors;
 prefetch_factor 4.
 """
 

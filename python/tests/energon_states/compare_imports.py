@@ -33,7 +33,7 @@ class Differs(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A state, and what Energon delivered behind it."""
+    """A state, and what Energon delivered after it."""
 
     name: str
     file: str
@@ -44,7 +44,7 @@ class Case:
 
 def cases_of(spec: Spec, folder: pathlib.Path, results: dict[str, list[Items]]) -> Iterator[Case]:
     for point in spec["points"]:
-        items = [behind(rank, point) for rank in results[spec["name"]]]
+        items = [after(rank, point) for rank in results[spec["name"]]]
         name = f"{spec['name']}.{point}"
         yield Case(name, str(folder / f"{name}.pt"), spec, spec, items)
     if "then" in spec:
@@ -57,8 +57,8 @@ def cases_of(spec: Spec, folder: pathlib.Path, results: dict[str, list[Items]]) 
         yield from cases_of(later, folder, results)
 
 
-def behind(items: Items, point: int) -> Items:
-    """What comes behind `point` batches."""
+def after(items: Items, point: int) -> Items:
+    """What comes after `point` batches."""
     count = 0
     for i, item in enumerate(items):
         if count == point:

@@ -192,7 +192,7 @@ def compare(made: dict[str, Any], ours: Any, theirs: Any) -> tuple[list[str], in
         if one.get("saves") and one["restored"] != one["rest"]:
             where = first_difference(one["restored"], one["rest"])
             problems.append(f"loader {rank}: after a restore{where} without")
-        # The epoch behind begins with another worker in Energon, where it was restored; and a
+        # The epoch after begins with another worker in Energon, where it was restored; and a
         # state after the last batch is that of the next epoch (docs/python.md, "State").
         restored, rest = (first_epoch(two[name]) for name in ("restored", "rest"))
         if two.get("saves") and rest and restored != rest:

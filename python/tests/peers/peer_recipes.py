@@ -202,7 +202,7 @@ class Recipe:
         """Energon 7.4.1 cannot make samples of joins again, which its buffers need; of several
         datasets in validation it begins with the first; a worker that has ended its share of the
         epoch begins again, although others or a buffer have not ended; and it cannot make groups,
-        nor packs with postencode_sample, again, which generators and groups behind need."""
+        nor packs with postencode_sample, again, which generators and groups after need."""
         if "joined" in f"{self.data['path']} {self.data['outer']} {self.data['inner']}":
             return False
         groups, generates = functions["group"], functions["encode batch"] == "generates"

@@ -108,7 +108,7 @@ def run_loader(energon: types.ModuleType, job: dict[str, Any], dataset: Any, aga
         used.append(loader)
         collector = Collector(made, loader)
         collector.take(made["saved_after"], result["batches"])
-        # Energon waits for ever for a state of workers that have not started.
+        # Energon waits forever for a state of workers that have not started.
         saves = again is not None and collector.last is not None
         saves = saves and (is_ours or made["energon resumes"])
         state = loader.save_state_rank() if saves else None

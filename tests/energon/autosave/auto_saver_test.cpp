@@ -210,9 +210,9 @@ TEST_CASE("a checkpoint of a smaller world is complete among files of a larger o
   SavingJob(fixture, {.world_size = 3, .logical_shards = 6}, options).take(10);
   std::filesystem::remove(options.folder + "/step_10/rank_0.state");  // killed while saving
   std::filesystem::remove(options.folder + "/step_10/COMPLETE");
-  AutoSaveOptions anew = options;
-  anew.start_over = true;
-  SavingJob two(fixture, {.world_size = 2, .logical_shards = 6}, anew);
+  AutoSaveOptions again = options;
+  again.start_over = true;
+  SavingJob two(fixture, {.world_size = 2, .logical_shards = 6}, again);
   REQUIRE(two.saver().step() == 0);
   for (int i = 0; i < 10; ++i) {
     two.rank(0).next();

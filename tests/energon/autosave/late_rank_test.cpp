@@ -154,7 +154,7 @@ TEST_CASE("a file of an earlier start is known by inode, size and time", "[autos
   CHECK(energon::has_all_files(path, files, {}, 2));
   CHECK_FALSE(energon::has_all_files(path, files, {}, 3));
   CHECK_FALSE(energon::has_all_files(path, files, stale, 2));
-  // Written anew, with the same inode as the old file.
+  // Written again, with the same inode as the old file.
   for (auto& [name, version] : stale) {
     --version.mtime_ns;
   }

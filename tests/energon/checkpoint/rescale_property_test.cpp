@@ -163,7 +163,7 @@ class Cases {
     const bool is_even = sample.keys.front().back() % 2 == 0;
     return {.group = is_even ? "even" : "odd", .batch_size = is_even ? 2 : 3};
   }
-  // Pairs of neighbours.
+  // Pairs of neighbors.
   static std::vector<std::vector<std::size_t>> pairs(std::span<const energon::Sample> samples) {
     std::vector<std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < samples.size(); ++i) {

@@ -170,11 +170,11 @@ TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however ol
       again += read.of(number);
     }
     CHECK(again == 0);
-    int anew = 0;
+    int again = 0;
     for (std::int64_t number = 0; number < kSamples; ++number) {
-      anew += read.of(number);
+      again += read.of(number);
     }
-    CHECK(anew >= 10);
+    CHECK(again >= 10);
   }
 }
 

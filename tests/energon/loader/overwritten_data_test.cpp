@@ -1,4 +1,4 @@
-// A dataset that is prepared anew while a loader reads it.
+// A dataset that is prepared again while a loader reads it.
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -97,7 +97,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The state that `loader` saves after its error leads on exactly behind what it delivered.
+// The state that `loader` saves after its error leads on exactly after what it delivered.
 void check_goes_on(const LoaderFixture& fixture, SavableDataLoader& loader, int workers,
                    const LoaderOptions& options, const Labels& delivered) {
   const SavableDataLoaderState state = loader.save_state_rank();

@@ -42,7 +42,7 @@ constexpr int kPrefetch = 2;
 
 enum class Trainer {
   kTaking,   // one batch after the other
-  kWaiting,  // for ever, so that the workers' rings are full and they are blocked
+  kWaiting,  // forever, so that the workers' rings are full and they are blocked
 };
 
 bool all_rings_are_full(const SavableDataLoader& loader) {

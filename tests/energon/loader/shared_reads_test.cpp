@@ -34,7 +34,7 @@ constexpr std::int64_t kSmallBatch = 3;  // below
 static_assert(kLargeBatch * kSampleBytes > ReadHelper::kLeastBytes);
 static_assert((kSmallBatch + 1) * kSampleBytes <= ReadHelper::kLeastBytes);
 
-// Where a tar of neighbours is cut: within the third of the large batches.
+// Where a tar of neighbors is cut: within the third of the large batches.
 constexpr std::uint64_t kCut = 18 * (kSampleBytes + 2048) + 777;
 
 std::size_t threads_of(int pid) {

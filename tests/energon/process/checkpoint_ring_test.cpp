@@ -131,7 +131,7 @@ TEST_CASE("of two checkpoints with one index the newer is found", "[process][che
   const SharedRange range = memory_for(options);
   CheckpointWriter writer(range, options);
   const CheckpointReader reader(range, options);
-  // The slots are used in turn, so the newer one comes to lie before and behind the older.
+  // The slots are used in turn, so the newer one comes to lie before and after the older.
   for (std::uint64_t index = 0; index < 6; ++index) {
     CAPTURE(index);
     writer.write(index, content(index));

@@ -51,7 +51,7 @@ TEST_CASE("two mappings show the same bytes", "[process][shared_memory]") {
   CHECK(second->data()[99999] == std::byte{7});
 }
 
-TEST_CASE("punched pages read as zeros, their neighbours stay", "[process][shared_memory]") {
+TEST_CASE("punched pages read as zeros, their neighbors stay", "[process][shared_memory]") {
   const auto memory = SharedMemory::create(1 << 20);
   std::memset(memory->data(), 1, memory->size());
   const std::uint64_t page = energon::page_bytes();

@@ -200,7 +200,7 @@ std::string flip(std::string bytes, std::size_t bit) {
   return bytes;
 }
 
-// Offsets of the header blocks of make_tar(), and of the end behind the last member.
+// Offsets of the header blocks of make_tar(), and of the end after the last member.
 std::vector<std::size_t> header_offsets(const std::string& tar) {
   std::vector<std::size_t> offsets;
   std::size_t offset = 0;

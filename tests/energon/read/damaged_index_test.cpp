@@ -113,8 +113,7 @@ TEST_CASE("a batch with a stripped sample is refused", "[energon][webdataset]") 
   CHECK(samples.empty());
 }
 
-TEST_CASE("damage of a neighbour does not make a whole sample unreadable",
-          "[energon][webdataset]") {
+TEST_CASE("damage of a neighbor does not make a whole sample unreadable", "[energon][webdataset]") {
   const TempDir folder;
   std::string bytes = three_parts(3);
   const std::string tar = folder.write("a.tar", bytes);

@@ -77,7 +77,7 @@ std::vector<Sample> read_in_turn(WebdatasetReader& reader, const std::vector<std
 constexpr std::int64_t kPerShard = 100;
 constexpr std::uint64_t kSmallSampleBytes = 2048;  // two headers, two blocks
 
-// Prepared, so that no neighbours are read to check the index.
+// Prepared, so that no neighbors are read to check the index.
 std::shared_ptr<const Webdataset> prepared_dataset(const TempDir& folder, int tars,
                                                    std::size_t payload_bytes = 300) {
   struct Silent final : energon::ProgressSink {

@@ -1,4 +1,4 @@
-// Sets checksums right that a format has, else nothing behind them would be reached.
+// Sets checksums right that a format has, else nothing after them would be reached.
 
 #pragma once
 

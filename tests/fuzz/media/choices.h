@@ -12,7 +12,7 @@
 
 namespace energon::fuzz {
 
-/// One byte for each draw, so that libFuzzer can change one option alone. Draws behind the last
+/// One byte for each draw, so that libFuzzer can change one option alone. Draws after the last
 /// byte give 0.
 class Choices {
  public:
@@ -27,7 +27,7 @@ class Choices {
   std::size_t below(std::size_t count) { return byte() % count; }
   bool yes() { return below(2) == 1; }
 
-  /// The input behind the bytes.
+  /// The input after the bytes.
   ByteView rest() const { return rest_; }
 
  private:

@@ -1,4 +1,4 @@
-// Memory for decoded values in which AddressSanitizer sees the first byte behind the end.
+// Memory for decoded values in which AddressSanitizer sees the first byte after the end.
 
 #pragma once
 

@@ -32,7 +32,7 @@ void begin_with(std::string& file, std::size_t at, std::string_view signature) {
 // The input as a file of the family: what it begins with, and checksums, are set right.
 std::string file_of(ByteView input) {
   std::string file(as_text(input));
-  const AvContainer container = recognise_av_container(input);
+  const AvContainer container = recognize_av_container(input);
   if (kFamily == Family::kMp4 && container != AvContainer::kMp4) {
     begin_with(file, 4, "ftyp");
   } else if (kFamily == Family::kMatroska && container != AvContainer::kMatroska) {

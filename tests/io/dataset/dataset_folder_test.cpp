@@ -280,7 +280,7 @@ TEST_CASE("many shards without an end are counted", "[io][formats][open]") {
   CHECK(set.warnings.back() == "10 more shard warnings");
 }
 
-TEST_CASE("data behind the end of an indexed tar is an error if tars are strict",
+TEST_CASE("data after the end of an indexed tar is an error if tars are strict",
           "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write("a.tar", make_shard(0, 3) + "trailing");

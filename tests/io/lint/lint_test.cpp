@@ -161,7 +161,7 @@ TEST_CASE("plain tars are linted without an index", "[io][formats][lint]") {
   CHECK(energon::testing::files_below(folder.path()) == std::vector<std::string>{"a.tar", "b.tar"});
 }
 
-TEST_CASE("behind a broken header lint goes on by the index", "[io][formats][lint]") {
+TEST_CASE("after a broken header lint goes on by the index", "[io][formats][lint]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 20));
   prepare_folder(folder.path(), {.checksums = Checksums::kWrite});

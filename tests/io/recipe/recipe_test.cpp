@@ -111,7 +111,7 @@ TEST_CASE("a dataset alone is a recipe of one leaf", "[io][formats][recipe]") {
         ErrorCode::kNotFound);
 }
 
-TEST_CASE("weights are normalised by level and multiplied down", "[io][formats][recipe]") {
+TEST_CASE("weights are normalized by level and multiplied down", "[io][formats][recipe]") {
   const Fixture f;
   f.write_v1("left.yaml", "splits: {train: {datasets: [{path: a}, {path: b}]}}");
   f.write("right.yaml", "splits: {train: {blend: [{weight: 7, path: c}, {weight: 7, path: d}]}}");

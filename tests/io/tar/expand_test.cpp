@@ -174,14 +174,14 @@ TEST_CASE("zeros that fill up a gzip stream are ignored", "[io][tar][expand]") {
     CAPTURE(zeros);
     CHECK(expansion.run("x.tar.gz", gzip(content) + std::string(zeros, '\0')) == content);
   }
-  for (const std::string& behind : {std::string("g"), gzip("y")}) {
-    CAPTURE(behind);
-    CHECK_THAT(expansion.gz_error(gzip("x") + std::string(300'000, '\0') + behind).what(),
+  for (const std::string& after : {std::string("g"), gzip("y")}) {
+    CAPTURE(after);
+    CHECK_THAT(expansion.gz_error(gzip("x") + std::string(300'000, '\0') + after).what(),
                Contains("data after the zeros that pad the gzip stream"));
   }
 }
 
-TEST_CASE("G4: anything else behind a compressed stream is refused", "[io][tar][expand]") {
+TEST_CASE("G4: anything else after a compressed stream is refused", "[io][tar][expand]") {
   Expansion expansion;
   CHECK(expansion.gz_error(gzip("x") + "garbage").code() == ErrorCode::kCorruptData);
   CHECK(expansion.zst_error(zstd("x") + "garbage").code() == ErrorCode::kCorruptData);

@@ -70,7 +70,7 @@ TEST_CASE("E8: garbage after the end is a warning, or an error if strict", "[io]
   CHECK(scan_error(tar, kStrictScan).code() == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("E9: an archive behind the end is an error", "[io][tar][scan]") {
+TEST_CASE("E9: an archive after the end is an error", "[io][tar][scan]") {
   check_refused(one_sample().end().file("b.txt", "1").end(), kAfterOneSample + 1024,
                 "another archive");
   check_refused(one_sample().end().data("junk").file("b.txt", "1").end(), kAfterOneSample + 1536,

@@ -100,7 +100,7 @@ TEST_CASE("a bit that flips in a header never changes a scan", "[io][tar][damage
   const std::string path = folder.write("a.tar", tar);
   const ShardScan whole = scan_shard(FileSource(path));
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  const std::size_t header = 2048;  // behind a pax header
+  const std::size_t header = 2048;  // after a pax header
   std::size_t wrong = 0;
   for (std::size_t bit = 0; bit < std::size_t{512} * 8; ++bit) {
     CAPTURE(bit);

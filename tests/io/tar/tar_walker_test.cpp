@@ -78,7 +78,7 @@ TEST_CASE("an error of a walk comes again", "[io][tar]") {
   CHECK(error_of([&] { walker.next(); }).what() == first);
 }
 
-TEST_CASE("data behind a zero block in memory is an error", "[io][tar]") {
+TEST_CASE("data after a zero block in memory is an error", "[io][tar]") {
   const Error error = walk_error(TarBuilder().file("a", "1").zero_blocks(1).file("b", "2"));
   CHECK(error.context().byte_offset == 1536);
 }

@@ -191,7 +191,7 @@ TEST_CASE("what is plain to the walker, libarchive reads in the same way", "[io]
 }
 
 TEST_CASE("a scan without libarchive gives what one with it gives", "[io][tar]") {
-  // The same members; the second archive has one that is not plain behind them.
+  // The same members; the second archive has one that is not plain after them.
   const TarBuilder plain = two_files().file("b.txt", "x").directory("d/").file("d/c.txt", "");
   ShardScan alone = scan(TarBuilder(plain).end().text());
   const ShardScan both = scan(TarBuilder(plain).symbolic_link("l", "t").end().text());

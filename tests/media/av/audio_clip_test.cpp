@@ -137,10 +137,10 @@ TEST_CASE("fast access is at the right place and depends on the clip alone", "[m
     AvDecoder used = sound_of(file.name, AudioAccess::kFast);
     audio_clip(used, {double(last / 3), double(last / 2)}, AudioUnit::kSamples);
     CHECK(used.audio_sample_count() == file.samples);
-    const auto behind = audio_clip(used, range, AudioUnit::kSamples);
+    const auto after = audio_clip(used, range, AudioUnit::kSamples);
     INFO(file.name);
     REQUIRE(alone->samples.shape.at(1) == last / 4 + 1);
-    CHECK(is_part_of(*behind, *alone, 0));
+    CHECK(is_part_of(*after, *alone, 0));
     const AudioClip all = all_samples(file.name);
     double worst = 0;
     for (std::int64_t i = 0; all.samples.dtype == DType::kFloat32 && i <= last / 4; ++i) {

@@ -19,7 +19,7 @@ namespace {
 
 std::string refusal_of(const std::string& content) {
   const auto bytes = as_bytes(content);
-  return error_of([&] { check_av_container(energon::recognise_av_container(bytes), bytes); },
+  return error_of([&] { check_av_container(energon::recognize_av_container(bytes), bytes); },
                   ErrorCode::kCorruptData);
 }
 
@@ -28,7 +28,7 @@ std::string refusal_of(const std::string& content) {
 TEST_CASE("containers are known by their first bytes", "[media][av]") {
   const auto kind = [](const char* name) {
     const std::string content = av_file(name);
-    return energon::recognise_av_container(as_bytes(content));
+    return energon::recognize_av_container(as_bytes(content));
   };
   CHECK(kind("h264_aac.mp4") == AvContainer::kMp4);
   CHECK(kind("vp8.webm") == AvContainer::kMatroska);
@@ -39,7 +39,7 @@ TEST_CASE("containers are known by their first bytes", "[media][av]") {
   CHECK(kind("h264_aac.flv") == AvContainer::kFlv);
   CHECK(kind("mono.aac") == AvContainer::kAdts);
   CHECK(kind("mono.mp3") == AvContainer::kOther);
-  CHECK(energon::recognise_av_container(as_bytes("fLaC")) == AvContainer::kOther);
+  CHECK(energon::recognize_av_container(as_bytes("fLaC")) == AvContainer::kOther);
 }
 
 TEST_CASE("whole files pass", "[media][av]") {

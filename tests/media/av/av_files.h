@@ -33,7 +33,7 @@ struct ExpectedFile {
 std::string av_file(const std::string& name);
 
 /// `content` as a file to decode, in memory of exactly its size, so that sanitizers see reads
-/// behind it.
+/// after it.
 SharedBytes av_bytes(const std::string& content);
 
 /// One clip.

@@ -3,7 +3,7 @@
 
 Needs ffmpeg (5.1.9 of Debian 12 made the stored ones: x264 core 164, x265, LAME 3.100, libopus,
 libvorbis, libvpx, libaom) and the Python package xxhash. Encoders of other versions make other files;
-the expectations are made from the files, so that they agree. With --keep the files are not made anew.
+the expectations are made from the files, so that they agree. With --keep the files are not made again.
 With a folder behind it (--shared FOLDER) expected_shared.h is made from that folder instead. With --delays only
 data/delay_* are made, which takes PyAV 18 (FFmpeg 8.1): older versions do not write the encoder's delay into Matroska.
 """
@@ -15,7 +15,7 @@ import xxhash
 
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE / "data"
-# Every frame has another colour, and moves.
+# Every frame has another color, and moves.
 VIDEO = ["-f", "lavfi", "-i",
          "nullsrc=size=32x24:rate=25:duration=0.8,geq=lum='40+mod(X*3+Y*2+N*23,160)':"
          "cb='80+N*5':cr='190-N*6'"]

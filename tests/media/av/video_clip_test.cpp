@@ -123,7 +123,7 @@ TEST_CASE("a range of seconds has the frames shown in it, both ends included", "
   CHECK(video_clip(late, {0, 0}, VideoUnit::kSeconds)->times_seconds == Times{0.023});
 }
 
-TEST_CASE("ranges behind the end are empty, and ranges that are none are refused", "[media][av]") {
+TEST_CASE("ranges after the end are empty, and ranges that are none are refused", "[media][av]") {
   AvDecoder decoder = decoder_of("h264_aac.mp4");
   CHECK_FALSE(video_clip(decoder, {20, 25}, VideoUnit::kFrames).has_value());
   CHECK_FALSE(video_clip(decoder, {0.8, 2}, VideoUnit::kSeconds).has_value());
@@ -183,7 +183,7 @@ TEST_CASE("a clip is written into memory of the caller", "[media][av]") {
       Catch::Contains("9216 bytes, the memory for it 9217"));
   CHECK_FALSE(decoder.probe_clip({20, 21}, VideoUnit::kFrames, std::nullopt).has_value());
   CHECK_THROWS_WITH(decoder.decode_clip_into({20, 21}, VideoUnit::kFrames, std::nullopt, memory),
-                    Catch::Contains("behind the end"));
+                    Catch::Contains("after the end"));
 }
 
 TEST_CASE("widths with and without padding give the same pixels", "[media][av]") {

@@ -55,7 +55,7 @@ inline std::vector<std::string> tar_contents(const std::string& path, std::strin
   return result;
 }
 
-/// A copy in memory of exactly its size, so that sanitizers see reads behind the end.
+/// A copy in memory of exactly its size, so that sanitizers see reads after the end.
 inline SharedBytes exact_copy(std::string_view text) {
   auto memory = std::make_shared<std::unique_ptr<std::byte[]>>(new std::byte[text.size()]);
   if (!text.empty()) {
@@ -98,7 +98,7 @@ std::string refusal(const Decode& decode, std::string_view text, ErrorCode code)
   return "nothing was refused";
 }
 
-/// Outcomes for `text` cut behind every byte, none included.
+/// Outcomes for `text` cut after every byte, none included.
 template <class Decode>
 std::set<std::string> outcomes_of_cuts(const Decode& decode, const std::string& text) {
   std::set<std::string> result;

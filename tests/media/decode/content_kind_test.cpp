@@ -11,7 +11,7 @@ using energon::ContentKind;
 
 using namespace std::string_view_literals;  // NOLINT: texts with NUL
 
-TEST_CASE("the text behind the last dot of a part says what it holds", "[media][content_kind]") {
+TEST_CASE("the text after the last dot of a part says what it holds", "[media][content_kind]") {
   CHECK(content_kind_of_name("jpg") == ContentKind::kImage);
   CHECK(content_kind_of_name("left.seg.PNG") == ContentKind::kImage);
   CHECK(content_kind_of_name("mp4") == ContentKind::kAv);

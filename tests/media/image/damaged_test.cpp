@@ -24,7 +24,7 @@ std::string failure_of(const std::string& encoded, ErrorCode code = ErrorCode::k
   return error_of([&] { energon::testing::decoded(encoded, {.limits = limits}); }, code);
 }
 
-// Bytes behind which nothing changes the first image.
+// Bytes after which nothing changes the first image.
 std::size_t needed_bytes(const std::string& name, const std::string& encoded) {
   if (name == "part.gif" || name == "two.tiff" || name == "animated.webp") {
     return encoded.size() / 4;  // has more images than the first

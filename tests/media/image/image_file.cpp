@@ -51,7 +51,7 @@ std::uint64_t decoded_hash(const std::string& encoded, const ImageOptions& optio
 }
 
 bool survives(const std::string& encoded) {
-  // Exactly as long as it is, so that reading behind it is seen by the sanitizer.
+  // Exactly as long as it is, so that reading after it is seen by the sanitizer.
   const auto exact = std::make_unique<std::byte[]>(encoded.size());
   std::copy_n(as_bytes(encoded).begin(), encoded.size(), exact.get());
   const ByteView bytes(exact.get(), encoded.size());

@@ -36,7 +36,7 @@ def pattern(channels, bits=8, width=W, height=H):
 
 
 def photo(width, height):
-    """Smooth colours with some texture."""
+    """Smooth colors with some texture."""
     y, x = np.mgrid[0:height, 0:width]
     noise = np.random.Generator(np.random.PCG64(7)).integers(-12, 12, (height, width, 3))
     base = np.stack([x * 255 // width, y * 255 // height, 255 - (x + y) * 255 // (width + height)], -1)
@@ -403,7 +403,7 @@ def dwebp(data, *options):
 def make_webp():
     p, a = pattern(3), pattern(4)
     visible = a.copy()
-    visible[..., 3] |= 1  # transparent pixels may lose their colours
+    visible[..., 3] |= 1  # transparent pixels may lose their colors
     webp = {"lossless": True, "exact": True}
     data = saved(Image.fromarray(p), "WEBP", **webp)
     vector("lossless.webp", data, p)

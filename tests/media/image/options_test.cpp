@@ -129,7 +129,7 @@ TEST_CASE("the vector loops divide and split exactly, whatever the length", "[me
   }
 }
 
-TEST_CASE("rows of every width are split into planes, and nothing behind them is written",
+TEST_CASE("rows of every width are split into planes, and nothing after them is written",
           "[media][image]") {
   std::vector<std::uint8_t> bytes(256);
   std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});

@@ -53,7 +53,7 @@ std::vector<std::string> inside(const DecodedRegion& region, const FractionalBox
   return rows;
 }
 
-// All crops whose edges are where blocks of 8, 16 and 32 pixels and their neighbours begin.
+// All crops whose edges are where blocks of 8, 16 and 32 pixels and their neighbors begin.
 std::vector<PixelBox> crops_of(std::int64_t width, std::int64_t height) {
   std::vector<PixelBox> crops;
   for (const std::int64_t x : {0, 1, 7, 8, 15, 16, 17, 32, 33}) {
@@ -130,7 +130,7 @@ TEST_CASE("pixels of a crop are those of the whole image at the same scale", "[m
   }
 }
 
-// libjpeg upsamples a single column of colours in another way than several.
+// libjpeg upsamples a single column of colors in another way than several.
 TEST_CASE("pixels of a narrow crop are those of the whole image", "[media][image]") {
   for (const char* name : {"422.jpg", "420.jpg", "440.jpg", "411.jpg", "progressive.jpg"}) {
     std::string encoded = image_file(name);
@@ -143,7 +143,7 @@ TEST_CASE("pixels of a narrow crop are those of the whole image", "[media][image
   }
 }
 
-// libjpeg smooths blocks whose coefficients are not all known, by those of their neighbours.
+// libjpeg smooths blocks whose coefficients are not all known, by those of their neighbors.
 TEST_CASE("pixels of a crop are those of the whole image where scans are missing",
           "[media][image]") {
   for (const int scans : {1, 3, 5}) {

@@ -133,7 +133,7 @@ TEST_CASE("parts that have metadata are kept where that is asked for", "[media][
 TEST_CASE("large parts are read as far as their headers", "[media][metadata]") {
   const std::string tail(1 << 20, 'x');
   const std::string jpeg = image("jpeg-RGB.jpg");
-  // A segment of 60,000 bytes in front, so that the header ends behind the first bytes.
+  // A segment of 60,000 bytes in front, so that the header ends after the first bytes.
   const std::string far =
       jpeg.substr(0, 2) + "\xFF\xE2\xEA\x60" + std::string(59998, '\0') + jpeg.substr(2);
   const MediaFolder folder(

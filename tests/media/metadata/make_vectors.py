@@ -88,7 +88,7 @@ def plain_tiff(photometric, bits, width=6, height=4, extra=(), form=None, more=N
 
 
 def gif(width, height, palette, image_palette=None, at=(0, 0), size=None, extension=b""):
-    """One image of a GIF with these palettes of 4 colours, of pixels 0."""
+    """One image of a GIF with these palettes of 4 colors, of pixels 0."""
     size = size or (width, height)
     flags = 0x80 | 1 if palette else 0
     out = b"GIF89a" + struct.pack("<HHBBB", width, height, flags, 0, 0) + bytes(palette or b"") + extension

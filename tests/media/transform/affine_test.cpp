@@ -33,7 +33,7 @@ TEST_CASE("a map without an inverse is refused") {
   CHECK(refusal({1, 0, INFINITY, 0, 1, 0}) == "the map (1, 0, inf; 0, 1, 0) has no inverse");
 }
 
-TEST_CASE("quarter turns are exact, others turn counter-clockwise around their centre") {
+TEST_CASE("quarter turns are exact, others turn counter-clockwise around their center") {
   for (const double degrees : {-450.0, -90.0, 0.0, 90.0, 180.0, 270.0, 360.0, 1080.0}) {
     CAPTURE(degrees);
     CHECK(energon::is_exact(energon::rotation(degrees, 4, 6)));

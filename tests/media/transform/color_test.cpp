@@ -36,7 +36,7 @@ std::string color_refusal(const Body& body) {
 
 }  // namespace
 
-TEST_CASE("colours are within 1 level of torchvision's, with all instruction sets") {
+TEST_CASE("colors are within 1 level of torchvision's, with all instruction sets") {
   energon::testing::with_all_instructions([] {
     for (const auto& expected : energon::testing::kRecolored) {
       Pixels pixels = noise(9, 7, 3);
@@ -48,7 +48,7 @@ TEST_CASE("colours are within 1 level of torchvision's, with all instruction set
   });
 }
 
-TEST_CASE("factors that change nothing leave all colours as they are") {
+TEST_CASE("factors that change nothing leave all colors as they are") {
   const Pixels pixels = noise(67, 31, 3);
   for (const auto& [change, factor] : {std::pair("brightness", 1.0), std::pair("contrast", 1.0),
                                        std::pair("saturation", 1.0), std::pair("hue", 0.0)}) {
@@ -124,7 +124,7 @@ TEST_CASE("gray levels are the same for images of every size") {
   }
 }
 
-TEST_CASE("colour factors out of range are refused") {
+TEST_CASE("color factors out of range are refused") {
   Pixels pixels = noise(3, 3, 3);
   CHECK(color_refusal([&] { energon::adjust_brightness(pixels, -0.5); }) ==
         "a factor of -0.5 for the brightness: must be 0 or more");

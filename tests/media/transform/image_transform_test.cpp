@@ -64,7 +64,7 @@ TEST_CASE("sizes are those of torchvision's steps") {
   CHECK(shape_of({energon::RandomCrop{40, 5}}, 35, 16) == Shape{5, 40, 3});
 }
 
-TEST_CASE("the evaluation transform is a resize, a crop and a normalisation") {
+TEST_CASE("the evaluation transform is a resize, a crop and a normalization") {
   const Pixels pixels = noise(61, 47, 3);
   const ImageView image = energon::image_view(pixels, 61, 47, 3);
   const energon::OutputFormat format = {.mean = {0.5, 0.4, 0.3}, .stddev = {0.2, 0.25, 0.3}};
@@ -161,7 +161,7 @@ TEST_CASE("gray images of one channel are transformed with the same steps") {
   CHECK(result.size() == 480);
 }
 
-TEST_CASE("colours are drawn behind the geometry, gray with its probability") {
+TEST_CASE("colors are drawn after the geometry, gray with its probability") {
   const Pixels pixels = noise(6, 5, 3);
   const ImageView image = energon::image_view(pixels, 6, 5, 3);
   Pixels gray = pixels;
@@ -171,9 +171,8 @@ TEST_CASE("colours are drawn behind the geometry, gray with its probability") {
 }
 
 TEST_CASE("steps, options and images that cannot be are refused") {
-  CHECK(
-      refusal({energon::ColorJitter{}, energon::ResizeTo{4, 4}}) ==
-      "step 1 changes the geometry behind a step that changes colours: put steps of colours last");
+  CHECK(refusal({energon::ColorJitter{}, energon::ResizeTo{4, 4}}) ==
+        "step 1 changes the geometry after a step that changes colors: put steps of colors last");
   CHECK_THAT(refusal({energon::ResizeTo{0, 4}}), Catch::StartsWith("the resized image has 0 x 4"));
   CHECK_THAT(refusal({energon::ResizeShortest{-4}}), Catch::StartsWith("the resized image has"));
   CHECK_THAT(refusal({energon::ResizeShortest{4, 0}}), Catch::StartsWith("the resized image has"));
@@ -184,7 +183,7 @@ TEST_CASE("steps, options and images that cannot be are refused") {
   CHECK_THAT(refusal({energon::RandomRotation{{3, 2}}}), Catch::StartsWith("a range of 3 to 2"));
   CHECK_THAT(refusal({energon::ColorJitter{.hue = 1}}), Catch::StartsWith("ColorJitter::hue"));
   CHECK_THAT(refusal({energon::RandomGray{}}, {.channels = 4}),
-             Catch::Contains("changes colours of images of 4 channels"));
+             Catch::Contains("changes colors of images of 4 channels"));
   CHECK_THAT(refusal({}, {.channels = 0}), Catch::Contains("0 channels"));
   CHECK_THAT(refusal({}, {.decode_margin = NAN}), Catch::Contains("decode_margin of nan"));
   const Pixels pixels = noise(6, 5, 3);

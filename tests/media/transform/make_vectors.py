@@ -111,7 +111,7 @@ def color_cases():
 
 
 def numbers():
-    """Levels as normalised by torchvision, and float16 of numbers of all sizes, by numpy."""
+    """Levels as normalized by torchvision, and float16 of numbers of all sizes, by numpy."""
     levels = torch.arange(256, dtype=torch.uint8).reshape(1, 16, 16)
     result = tv.normalize(tv.to_dtype(levels, torch.float32, scale=True), [0.485], [0.229])
     yield ("// torchvision: to_dtype(float32, scale=True), normalize([0.485], [0.229]) of all levels.\n"

@@ -51,7 +51,7 @@ std::string refusal(const OutputFormat& format, int channels) {
 
 }  // namespace
 
-TEST_CASE("normalised levels are those of torchvision within 1e-6") {
+TEST_CASE("normalized levels are those of torchvision within 1e-6") {
   Pixels levels(256);
   for (std::size_t i = 0; i < levels.size(); ++i) {
     levels[i] = static_cast<std::byte>(i);
@@ -132,7 +132,7 @@ TEST_CASE("16-bit tensors have the rounded numbers of float32 tensors") {
   }
 }
 
-TEST_CASE("bfloat16 rounds halves to the even neighbour") {
+TEST_CASE("bfloat16 rounds halves to the even neighbor") {
   // Levels 1 and 3 become 257 and 259, halfway between numbers of bfloat16.
   const Pixels levels = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{5}};
   const OutputFormat format = {

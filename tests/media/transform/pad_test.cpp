@@ -8,7 +8,7 @@ using energon::PixelBox;
 using energon::testing::noise;
 using energon::testing::Pixels;
 
-TEST_CASE("a border of one colour surrounds the image") {
+TEST_CASE("a border of one color surrounds the image") {
   const Pixels pixels = noise(2, 1, 2);
   const auto image = energon::image_view(pixels, 2, 1, 2);
   Pixels result(std::size_t{5} * 3 * 2);
@@ -26,7 +26,7 @@ TEST_CASE("padding makes images square, crops are placed as torchvision places t
   CHECK(padding.right == 0);
   CHECK(padding.top == 1);
   CHECK(padding.bottom == 2);
-  // int(round((image - crop) / 2)), a half to the even neighbour; and (crop - image) // 2 before.
+  // int(round((image - crop) / 2)), a half to the even neighbor; and (crop - image) // 2 before.
   CHECK(energon::center_box(11, 13, 10, 10) == PixelBox{0, 2, 10, 10});
   CHECK(energon::center_box(15, 17, 10, 10) == PixelBox{2, 4, 10, 10});
   CHECK(energon::center_box(7, 6, 10, 10) == PixelBox{-1, -2, 10, 10});

@@ -47,7 +47,7 @@ ImageBucketsOptions options_of(std::vector<BucketSize> sizes) {
 
 const std::vector<BucketSize> kSizes = {{32, 32}, {16, 16}, {24, 40}, {40, 24}, {64, 16}};
 
-// Of "img" behind fit(), drawn with the generator of the `call`-th sample.
+// Of "img" after fit(), drawn with the generator of the `call`-th sample.
 Value fitted(const ImageBuckets& buckets, Value image, std::int64_t call = 0) {
   Sample sample;
   sample.set("img", std::move(image));

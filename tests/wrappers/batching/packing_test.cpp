@@ -41,7 +41,7 @@ Sample encode(Sample sample, CallContext& context) {
 // Lengths 0 to 6.
 std::int64_t number_length(const Sample& sample) { return number(sample) % 7; }
 
-// Neighbours of the buffer in twos; the last of an odd number is dropped.
+// Neighbors of the buffer in twos; the last of an odd number is dropped.
 Selection pairs(std::span<const Sample> samples) {
   Selection selection;
   for (std::size_t i = 0; i + 1 < samples.size(); i += 2) {

@@ -139,14 +139,14 @@ TEST_CASE("an indexed list behaves as a vector from which elements are erased",
   CHECK(all == expected);
 }
 
-TEST_CASE("repeat passes through n times, or for ever", "[wrappers][repeat]") {
+TEST_CASE("repeat passes through n times, or forever", "[wrappers][repeat]") {
   CHECK(indexes(*repeat(leaf(), 3), 1000).size() == 165);
   CHECK(repeat(leaf(), 3)->size() == 165);
   CHECK(indexes(*repeat(leaf(), std::nullopt), 1000).size() == 1000);
   CHECK_FALSE(repeat(leaf(), std::nullopt)->size());
 }
 
-TEST_CASE("repeating an empty share for ever ends instead of spinning", "[wrappers][repeat]") {
+TEST_CASE("repeating an empty share forever ends instead of spinning", "[wrappers][repeat]") {
   const auto order = repeat(leaf(std::nullopt, 60), std::nullopt);
   CHECK_FALSE(order->next());
   CHECK_FALSE(order->next());

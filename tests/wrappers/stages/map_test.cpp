@@ -85,8 +85,8 @@ TEST_CASE("what a map function throws becomes an Error that names function and s
     }
     return std::string("no error");
   };
-  CHECK(message_of([] { throw std::runtime_error("no such colour"); }) ==
-        "stage 'encode_sample' failed: no such colour");
+  CHECK(message_of([] { throw std::runtime_error("no such color"); }) ==
+        "stage 'encode_sample' failed: no such color");
   CHECK(message_of([] { throw 7; }) ==
         "stage 'encode_sample' threw something that is not a std::exception");
   CHECK(message_of([] { throw Error(energon::ErrorCode::kUnsupported, "CMYK"); }) == "CMYK");

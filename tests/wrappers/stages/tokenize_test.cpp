@@ -35,7 +35,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// One token for each byte, and 0 behind the last. Drawn tokens have a drawn one in front.
+// One token for each byte, and 0 after the last. Drawn tokens have a drawn one in front.
 class ByteTokenizer final : public energon::Tokenizer {
  public:
   explicit ByteTokenizer(bool draws = false) : draws_(draws) {}
