@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
-#include "tests/media/tokens/model_file.h"
+#include "io/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 
@@ -19,11 +19,26 @@ using energon::sentencepiece_tokenizer;
 using energon::SentencePieceOptions;
 using energon::Tokenizer;
 using energon::testing::error_of;
-using energon::testing::token_file;
 
 namespace {
 
 using Ids = std::vector<std::int32_t>;
+
+/// The bytes of tests/media/tokens/data/`name`.
+std::string token_file(const std::string& name) {
+  return energon::read_file(std::string(ENERGON_SOURCE_DIR) + "/tests/media/tokens/data/" + name);
+}
+
+/// A piece of a model with a score of 0, a message of Protocol Buffers; type 1 is normal, 2
+/// unknown.
+std::string piece(const std::string& text, char type) {
+  const std::string fields = "\x0A" + std::string(1, static_cast<char>(text.size())) + text +
+                             std::string("\x15\0\0\0\0\x18", 6) + type;
+  return "\x0A" + std::string(1, static_cast<char>(fields.size())) + fields;
+}
+
+/// A model that has only <unk>, a and b.
+std::string small_model() { return piece("<unk>", 2) + piece("a", 1) + piece("b", 1); }
 
 std::shared_ptr<const Tokenizer> tokenizer(const std::string& name,
                                            const SentencePieceOptions& options = {}) {
@@ -88,13 +103,11 @@ TEST_CASE("begin and end are added where they are wanted", "[media][sentencepiec
   CHECK(both.back() == 2);
   CHECK(Ids(both.begin() + 1, both.end() - 1) == plain);
   CHECK(tokenizer("unigram.model", {.add_end = true})->tokens("") == Ids{2});
-  CHECK_THAT(error_of(
-                 [] {
-                   sentencepiece_tokenizer(energon::as_bytes(energon::testing::small_model()),
-                                           {.add_begin = true});
-                 },
-                 ErrorCode::kInvalidArgument),
-             Catch::Contains("add_begin"));
+  CHECK_THAT(
+      error_of(
+          [] { sentencepiece_tokenizer(energon::as_bytes(small_model()), {.add_begin = true}); },
+          ErrorCode::kInvalidArgument),
+      Catch::Contains("add_begin"));
 }
 
 TEST_CASE("sampling draws among the best with the given generator only", "[media][sentencepiece]") {
