@@ -46,5 +46,6 @@ void add_checkpoint_import(CLI::App& checkpoint, Run& run);  // called by add_ch
 void add_which(CLI::App& app, Run& run);
 void add_bench(CLI::App& app, Run& run);
 void add_analyze(CLI::App& app, Run& run);
+void add_options(CLI::App& app, Run& run);
 
 }  // namespace energon::cli

@@ -39,6 +39,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_certify(app, run);
   add_bench(app, run);
   add_analyze(app, run);
+  add_options(app, run);
 }
 
 std::string chosen_command(const CLI::App& app) {

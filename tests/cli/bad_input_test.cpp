@@ -59,9 +59,9 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--verify-checksums", "maybe"}, 2, "maybe");
   check_refused({"run", path, "--rank", "2", "--world-size", "2"}, 2, "from 0 to 1");
   check_refused({"run", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
-  check_refused({"run", path, "--mode", "val", "--repeat"}, 2, "did you mean --no-repeat?");
+  check_refused({"run", path, "--batchsize", "3"}, 2, "did you mean --batch-size?");
   check_refused({"run", path, "--mode", "val", "--no-repeat", "--parallel-slices", "4"}, 2,
-                "--no-repeat, --parallel-slices are for --mode train");
+                "--parallel-slices, --no-repeat are for --mode train");
   check_refused({"run", path, "--batch-size", "none"}, 2, "found 'none'");
   check_refused({"run", path, "--arena-limit-bytes", "2GB"}, 2,
                 "--arena-limit-bytes: expected a size in bytes, such as 4096 or 512MiB, from 1 to "
