@@ -69,7 +69,7 @@ TEST_CASE("each flag of the table parses, is in --help, and is refused where it 
           "[cli][options]") {
   const TempDir folder;
   const std::string absent = folder.file("absent");
-  const std::string help = run_energon({"dump", "--help"}).out;
+  const std::string help = run_energon({"run", "--help"}).out;
   for (const OptionRow& row : option_rows()) {
     const std::string flag = spelled(row, OptionCaller::kCommandLine);
     if (flag.empty()) {
@@ -79,10 +79,10 @@ TEST_CASE("each flag of the table parses, is in --help, and is refused where it 
     CHECK_THAT(help, Catch::Contains(flag));
     CHECK_THAT(help, Catch::Contains(std::string(heading(row.group)) + ":\n"));
     // The command line is read before the data is opened.
-    const ProgramResult train = run_energon(Words{"dump", absent} + with_value(row));
+    const ProgramResult train = run_energon(Words{"run", absent} + with_value(row));
     CHECK(train.exit_code == 1);
     CHECK_THAT(train.err, Catch::Contains("does not exist"));
-    const ProgramResult val = run_energon(Words{"dump", absent, "--mode", "val"} + with_value(row));
+    const ProgramResult val = run_energon(Words{"run", absent, "--mode", "val"} + with_value(row));
     if (row.use == OptionUse::kTrain) {
       CHECK(val.exit_code == 2);
       CHECK_THAT(val.err, Catch::Contains(flag + " is for --mode train"));
