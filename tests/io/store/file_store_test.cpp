@@ -173,7 +173,7 @@ TEST_CASE("a shard list that leads out of the dataset is refused", "[io][formats
   CHECK(contains(error_text(store, "000001.txt", ErrorCode::kInvalidArgument), "leads out of"));
   folder.write("d/.nv-meta/.info.json", R"({"shard_counts": {}})");
   WebdatasetFileStore empty(folder.file("d"));
-  CHECK(contains(error_text(empty, "000001.txt", ErrorCode::kCorruptData), "names 0 shards"));
+  CHECK(contains(error_text(empty, "000001.txt", ErrorCode::kCorruptData), "lists 0 shards"));
 }
 
 TEST_CASE("a store that was used is used on after a fork", "[io][formats][store][fork]") {
@@ -253,7 +253,7 @@ TEST_CASE("lines of a JSONL file are found by their number", "[io][formats][stor
   CHECK(contains(error_text(store, "3.json", ErrorCode::kNotFound), "has 3 samples"));
   for (const char* name : {"-1", "x", ".json", "1.txt", "1.5"}) {
     CAPTURE(name);
-    CHECK(contains(error_text(store, name, ErrorCode::kInvalidArgument), "by its number"));
+    CHECK(contains(error_text(store, name, ErrorCode::kInvalidArgument), "by its index"));
   }
 }
 
