@@ -202,7 +202,8 @@ int main(int count, char** words) {
     return run({words, words + count});
   } catch (const energon::Error& error) {
     std::fprintf(stderr, "shared_actor %s: %s\n", words[1], error.what());
-    return std::string_view(error.what()).find("another process prepares") != std::string_view::npos
+    return std::string_view(error.what()).find("another process is preparing") !=
+                   std::string_view::npos
                ? kRefused
                : 1;
   } catch (const std::exception& error) {

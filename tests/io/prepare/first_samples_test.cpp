@@ -96,10 +96,11 @@ TEST_CASE("an expression without any part of the first samples is refused", "[io
   CHECK(check_parts_occur(captions("jpg", "json[a],json[b]").field_map, parts).empty());
   const auto warnings = check_parts_occur(captions("jpg,png", "json[a],txt").field_map, parts);
   REQUIRE(warnings.size() == 2);
-  CHECK_THAT(warnings[0], Catch::Contains("field 'image', the first samples lack: png"));
+  CHECK_THAT(warnings[0],
+             Catch::Contains("the first samples lack these parts for field 'image': png"));
   CHECK_THAT(error_of([&] { check_parts_occur(captions("png", "json[a]").field_map, parts); },
                       ErrorCode::kInvalidArgument),
-             Catch::Contains("'image' is to be made of 'png'") &&
+             Catch::Contains("'image' is made from 'png'") &&
                  Catch::Contains("their parts are: json, jpg"));
 }
 

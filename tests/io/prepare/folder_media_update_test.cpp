@@ -133,7 +133,7 @@ TEST_CASE("of two runs over a folder at once one is refused", "[io][formats][med
   FolderMediaUpdate first(folder.path());
   const auto [code, message] = error_of([&] { FolderMediaUpdate second(folder.path()); });
   CHECK(code == ErrorCode::kInvalidArgument);
-  CHECK(contains(message, "another process prepares this folder"));
+  CHECK(contains(message, "another process is preparing this folder"));
   // Where locks do not work, the first to end counts.
   first.add("a.jpg", {.width = 2});
   folder.write(kIndexName, read_file(folder.file(kIndexName)) + "x");

@@ -109,7 +109,7 @@ TEST_CASE("media metadata needs a prepared dataset that nobody else prepares",
   prepare_folder(folder.path());
   const MediaUpdate first(folder.path());
   CHECK(contains(error_of([&] { MediaUpdate second(folder.path()); }).second,
-                 "another process prepares"));
+                 "another process is preparing"));
 }
 
 TEST_CASE("rows are not published for a dataset that was prepared meanwhile",

@@ -380,7 +380,7 @@ TEST_CASE("a prepare that is stopped or disturbed keeps the earlier index",
   CHECK(f.open().row_count() == 55);
   const energon::UniqueFd other(::open((f.path + ".cache").c_str(), O_RDONLY | O_DIRECTORY));
   REQUIRE(::flock(other.get(), LOCK_EX) == 0);
-  CHECK(contains(f.prepare_error(), "another process prepares this metadataset"));
+  CHECK(contains(f.prepare_error(), "another process is preparing this metadataset"));
 }
 
 TEST_CASE("a JSONL file is prepared", "[io][formats][jsonl][prepare]") {

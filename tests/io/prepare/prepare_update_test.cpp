@@ -150,17 +150,17 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
                         fs::file_time_type::clock::now() + std::chrono::hours(1));
   };
   const std::vector<Case> cases = {
-      {"'s-1.tar' has another size or modification time",
+      {"'s-1.tar' has a different size or modification time",
        [&](const TempDir& folder) { touch(folder, "s-1.tar"); }},
-      {"'s-1.tar' has another size or modification time",
+      {"'s-1.tar' has a different size or modification time",
        [](const TempDir& folder) { folder.write("s-1.tar", make_shard(900, 250)); }},
-      {"'s-1.tar' has other headers",
+      {"'s-1.tar' has different headers",
        [](const TempDir& folder) {
          const auto time = fs::last_write_time(folder.file("s-1.tar"));
          folder.write("s-1.tar", make_shard(5 * kSamples, kSamples));
          fs::last_write_time(folder.file("s-1.tar"), time);
        }},
-      {"'s-0.tar' has another index",
+      {"'s-0.tar' has a different index",
        [](const TempDir& folder) {
          std::string index = read_file(folder.file("s-0.tar.idx"));
          index.erase(8, 8);
@@ -169,7 +169,7 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
       {"'s-0.tar' cannot be compared",
        [](const TempDir& folder) { fs::remove(folder.file("s-0.tar.idx")); }},
       {"'s-0.tar' is gone", [](const TempDir& folder) { fs::remove(folder.file("s-0.tar")); }},
-      {"'s-0.tar' is gone, or another one now stands before it",
+      {"'s-0.tar' is gone, or is preceded by a new shard",
        [](const TempDir& folder) { folder.write("a.tar", make_shard(7 * kSamples, 3)); }},
       {"no record",
        [](const TempDir& folder) { fs::remove(folder.file(".nv-meta/shard_record.bin")); }},
@@ -181,7 +181,7 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
        [](const TempDir& folder) {
          run_sql(folder.file(".nv-meta/index.sqlite"), "CREATE TABLE media_metadata (x)");
        }},
-      {"another number of samples",
+      {"different numbers of samples",
        [](const TempDir& folder) {
          run_sql(folder.file(".nv-meta/index.sqlite"),
                  "DELETE FROM samples WHERE rowid = (SELECT max(rowid) FROM samples)");
@@ -201,7 +201,7 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
     const PrepareReport report = prepare_folder(folder.path(), options);
     CHECK(report.kept_shards == 0);
     REQUIRE(!report.warnings.empty());  // the first one: an index without a shard is another
-    CHECK(contains(report.warnings[0], "all shards are scanned"));
+    CHECK(contains(report.warnings[0], "scanning all shards"));
     CHECK(contains(report.warnings[0], one.reason));
     CHECK(energon::lint(folder.path()).ok());
   }
