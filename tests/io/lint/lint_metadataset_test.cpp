@@ -80,7 +80,7 @@ TEST_CASE("lint reads a dataset once that a metadataset names with several split
   REQUIRE(report.warnings.size() == 1);
   CHECK(contains(report.warnings[0], "no end-of-archive block"));
   REQUIRE(report.problems.size() == 2);  // the shard was changed, and y.tar
-  CHECK(contains(report.problems[1].message, "other.yaml: split part 'val' names it"));
+  CHECK(contains(report.problems[1].message, "other.yaml: listed in split part 'val'"));
 }
 
 TEST_CASE("lint says in which dataset of a metadataset a problem is", "[io][formats][lint]") {
@@ -113,7 +113,7 @@ splits:
   CHECK(report.datasets == 1);  // b
   REQUIRE(report.problems.size() == 3);
   CHECK(report.problems[0].dataset == f.folder.file("m.yaml"));
-  CHECK(contains(report.problems[0].message, "split 'train', of which nothing was read"));
+  CHECK(contains(report.problems[0].message, "split 'train', which was not read"));
   CHECK(contains(report.problems[0].message, "absent"));
   CHECK(contains(report.problems[1].message, "in a circle"));
   CHECK(report.problems[2].dataset == f.folder.file("b"));
@@ -178,7 +178,7 @@ TEST_CASE("lint compares the index of a JSONL file", "[io][formats][lint]") {
   damage(8);  // sample 1 begins a byte later
   const LintReport moved = lint(path);
   REQUIRE(moved.problems.size() == 1);
-  CHECK(contains(moved.problems[0].message, "other places from sample 1 on"));
+  CHECK(contains(moved.problems[0].message, "different offsets from sample 1 on"));
   CHECK(moved.problems[0].byte_offset == 5);
   damage(3 * 8);  // the end
   CHECK(contains(lint(path).problems.at(0).message, "x.jsonl.idx"));

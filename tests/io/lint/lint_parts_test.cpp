@@ -87,7 +87,7 @@ TEST_CASE("what is no picture is said with its first bytes, another format is ac
   CHECK_THAT(problem("jpg", std::string(40, '\0')),
              Catch::Contains("is not a JPEG image") && Catch::Contains("00 00 00 00"));
   CHECK_THAT(problem("png", "<html>not found</html>"), Catch::Contains("is not a PNG image"));
-  CHECK(problem("jpg", "") == "is empty: it has 0 bytes, expected a JPEG image");
+  CHECK(problem("jpg", "") == "is empty: expected a JPEG image, found 0 bytes");
   CHECK_THAT(problem("jpg", "ab"), Catch::EndsWith("begins with 61 62"));
   CHECK(problem("jpg", kPng) == "none");
   std::string flat = kPng;
@@ -110,7 +110,7 @@ TEST_CASE("lint parses JSON parts and reads media headers", "[io][formats][lint]
   CHECK(json.problems[0].shard == "a.tar");
   CHECK(json.problems[0].key == "2");
   CHECK(json.problems[0].byte_offset == 1536);
-  CHECK_THAT(json.problems[0].message, Catch::Contains("part 'json' is no valid JSON") &&
+  CHECK_THAT(json.problems[0].message, Catch::Contains("part 'json' is not valid JSON") &&
                                            Catch::Contains("byte 11 of 12, '}'"));
   CHECK_FALSE(lint_part("json", "").ok());
   CHECK_FALSE(lint_part("json", "{}\0{}"s).ok());
