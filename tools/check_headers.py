@@ -1,5 +1,5 @@
-"""check_headers.py: checks the lists of headers in the CMakeLists.txt of the libraries: what HEADERS names is installed, so it may include
-nothing of ours that is not. Prints each wrong include."""
+"""check_headers.py: checks the lists of headers in the CMakeLists.txt of the libraries: headers in HEADERS are installed, so they may only
+include installed headers of ours. Prints each wrong include."""
 
 import pathlib
 import re
