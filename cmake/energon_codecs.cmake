@@ -1,9 +1,9 @@
-# The codec libraries of energon::media. What needs one that is not there, or is left out, is refused with the name of its package.
-set(ENERGON_WITHOUT "" CACHE STRING "Codecs to leave out: some of FFMPEG GIF JPEG LIBPNG SENTENCEPIECE SOXR TIFF WEBP, separated by semicolons, or ALL")
+# The codec libraries of energon::media. Code that needs a missing or excluded codec reports the name of its package.
+set(ENERGON_WITHOUT "" CACHE STRING "Codecs to exclude: any of FFMPEG GIF JPEG LIBPNG SENTENCEPIECE SOXR TIFF WEBP, separated by semicolons, or ALL")
 set(all_codecs FFMPEG GIF JPEG LIBPNG SENTENCEPIECE SOXR TIFF WEBP)
 foreach(name IN LISTS ENERGON_WITHOUT)
   if(NOT name IN_LIST all_codecs AND NOT name STREQUAL "ALL")
-    message(FATAL_ERROR "ENERGON_WITHOUT has '${name}', which is no codec; there are ${all_codecs}, and ALL")
+    message(FATAL_ERROR "ENERGON_WITHOUT has '${name}', which is not a codec; known: ${all_codecs}, and ALL")
   endif()
 endforeach()
 
@@ -27,7 +27,7 @@ endfunction()
 energon_find_codec(FFMPEG libavformat libavcodec libavutil libswscale)
 energon_find_codec(JPEG libjpeg)
 energon_find_codec(LIBPNG libpng)
-# Only its headers: media/tokens/sentencepiece.cpp says why the library is loaded and not linked.
+# Only its headers: media/tokens/sentencepiece.cpp explains why the library is loaded instead of linked.
 if(NOT "SENTENCEPIECE" IN_LIST ENERGON_WITHOUT AND NOT "ALL" IN_LIST ENERGON_WITHOUT)
   pkg_check_modules(SENTENCEPIECE sentencepiece)
 endif()
@@ -53,6 +53,6 @@ else()
   list(APPEND energon_missing_codecs GIF)
 endif()
 if(energon_missing_codecs AND ENERGON_BUILD_TESTS)
-  message(FATAL_ERROR "the tests need all codecs, these are missing: ${energon_missing_codecs}; "
-    "bash tools/install_dependencies.sh installs them, -D ENERGON_BUILD_TESTS=OFF does without")
+  message(FATAL_ERROR "the tests need all codecs; missing: ${energon_missing_codecs}; "
+    "bash tools/install_dependencies.sh installs them, -D ENERGON_BUILD_TESTS=OFF builds without them")
 endif()
