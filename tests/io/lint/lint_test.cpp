@@ -33,7 +33,7 @@ void prepare_example(const TempDir& folder, Checksums checksums) {
 
 }  // namespace
 
-TEST_CASE("lint finds nothing wrong with a good dataset", "[io][formats][lint]") {
+TEST_CASE("lint finds no problem in a good dataset", "[io][formats][lint]") {
   const TempDir folder;
   prepare_example(folder, Checksums::kWrite);
   const LintReport report = lint(folder.path());
@@ -161,7 +161,7 @@ TEST_CASE("plain tars are linted without an index", "[io][formats][lint]") {
   CHECK(energon::testing::files_below(folder.path()) == std::vector<std::string>{"a.tar", "b.tar"});
 }
 
-TEST_CASE("behind a broken header lint goes on by the index", "[io][formats][lint]") {
+TEST_CASE("after a broken header, lint continues with the index", "[io][formats][lint]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 20));
   prepare_folder(folder.path(), {.checksums = Checksums::kWrite});
@@ -176,7 +176,7 @@ TEST_CASE("behind a broken header lint goes on by the index", "[io][formats][lin
         std::vector<std::uint64_t>{7 * kSampleBytes, 12 * kSampleBytes, 3 * kSampleBytes});
 }
 
-TEST_CASE("lint warns of keys that two plain tars have", "[io][formats][lint]") {
+TEST_CASE("lint warns about keys that two plain tars share", "[io][formats][lint]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 5));
   folder.write("b.tar", make_shard(3, 5));

@@ -55,8 +55,7 @@ std::string yaml_in(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("the first samples have the parts of the first shard that is not left out",
-          "[io][prepare]") {
+TEST_CASE("the first samples come from the first shard that is not excluded", "[io][prepare]") {
   const TempDir folder;
   write_first_shards(folder);
   const std::vector<FirstSample> samples = first_samples(folder.path());
@@ -113,7 +112,7 @@ TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
   CHECK(yaml_in(folder) ==
         "sample_type:\n  __module__: megatron.energon\n  __class__: CaptioningSample\n"
         "field_map:\n  image: jpg,png,webp\n  caption: json[caption]\n");
-  // Without a type, what is there stays; with one, it is replaced.
+  // Without a type, the existing definition stays; with one, it is replaced.
   prepared(folder, {.existing = Existing::kOverwrite});
   CHECK_THAT(yaml_in(folder), Catch::Contains("CaptioningSample"));
   prepared(folder, {.existing = Existing::kOverwrite, .samples = TypedSamples()});
