@@ -1,11 +1,11 @@
-// How much of what two bare threads read do two workers deliver?
+// Do two workers deliver bytes as fast as two bare threads read them?
 //
 // Samples of 100 KB (as many JPEG images are, delivered as bytes) and of 1 MiB, in data larger than
 // the CPU's caches. The consumer hashes every byte; in a second round it reads a word of each cache
 // line. The floor is as many threads as workers, each with one pread() per sample into a buffer
-// that stays in the cache of its core, which consume it there. A second one are threads whose
-// buffers are as large as what a loader has in flight. bench_raw_read compares one worker with one
-// thread.
+// that stays in the cache of its core, which consume it there. A second floor are threads whose
+// buffers are as large as the data that a loader has in flight. bench_raw_read compares one worker
+// with one thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,11 +27,11 @@ namespace {
 
 constexpr std::size_t kInFlightBytes = std::size_t{64} << 20;
 
-/// Samples of one size, and what is asked of two workers.
+/// Samples of one size, and the target of two workers.
 struct Kind {
   std::string name;
   DataSetSpec spec;
-  std::vector<std::int64_t> batch_sizes;  // the target is about the first
+  std::vector<std::int64_t> batch_sizes;  // the first one has the target
   double target = 0;
 };
 
@@ -41,7 +41,7 @@ std::vector<Kind> kinds(std::int64_t images, std::int64_t blobs) {
   return {{"100 KB", jpeg, {64, 8}, 0.85}, {"1 MiB", blob_spec(blobs), {16, 1}, 0.9}};
 }
 
-/// Compares loaders of all batch sizes with the threads, all in turn.
+/// Compares loaders of all batch sizes with the threads, taking turns.
 class LargeBytes {
  public:
   LargeBytes(const Kind& kind, const DataSet& data, int passes)

@@ -1,9 +1,9 @@
 // What do saving and restoring cost when a position is large?
 //
 // Two jobs of one rank: a blend of 200 datasets with a shuffle buffer, and one dataset read by
-// 4,096 logical shards, without and with the buffer. Between two saves every logical shard makes a
-// batch, so that no position is one that was saved before. A restore is into a new loader; its time
-// runs until restore_state_rank() returns, and from there until the first batch.
+// 4,096 logical shards, without and with the buffer. Between two saves, every logical shard makes a
+// batch, so that every position is new. A restore is into a new loader; its time runs until
+// restore_state_rank() returns, and from there until the first batch.
 
 #include <malloc.h>
 
@@ -29,7 +29,7 @@ constexpr std::int64_t kBuffer = 10'000;
 constexpr int kDataSets = 200;
 constexpr int kLogicalShards = 4096;
 
-/// A job, and what is asked of it; 0: nothing.
+/// A job and its targets; 0 means no target.
 struct Job {
   std::string name;
   PipelineData data;
@@ -40,7 +40,7 @@ struct Job {
   double file_target = 0;
 };
 
-/// What was measured, in one list each.
+/// Measured values, one list per quantity.
 struct Times {
   std::vector<double> save, write, file_bytes, restore, first_batch, read;
 };
@@ -51,7 +51,7 @@ void advance(SavableDataLoader& loader, std::int64_t batches) {
   }
 }
 
-// The restored loader must go on as the saved one does, with every logical shard.
+// The restored loader must continue like the saved one, with every logical shard.
 void verify_resume(const Job& job, const std::string& file) {
   const auto loader = make_loader(job.data, job.setup, Length::kEndless);
   advance(*loader, 3 * job.logical_shards + 5);
@@ -176,8 +176,8 @@ int main(int argc, char** argv) {
           measure_saves(job, file, options.repetitions, times);
           measure_restores(job, file, options.repetitions, times);
           report(job, times, result);
-          // Or the workers of the next job would be forked with the page tables of what this one
-          // has freed.
+          // Otherwise the workers of the next job would be forked with the page tables of memory
+          // that this job freed.
           ::malloc_trim(0);
         }
         std::filesystem::remove(file);

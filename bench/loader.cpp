@@ -1,8 +1,8 @@
 // How many small samples a second does the loader deliver?
 //
-// Two-part samples of 0.8 KB, so that what a sample costs apart from its bytes is what counts.
-// Beside it: a loop with one pread() per sample over the same byte ranges that builds nothing, in
-// the order of the loader without a shuffle buffer and with one.
+// Two-part samples of 0.8 KB, so that the cost per sample matters, not that of its bytes. For
+// comparison: a loop with one pread() per sample over the same byte ranges that builds no batches,
+// in the loader's order with and without a shuffle buffer.
 
 #include <algorithm>
 #include <cstdint>
@@ -42,7 +42,7 @@ std::vector<LoaderSetup> setups() {
   return setups;
 }
 
-/// Samples per repetition: batches of one are slower by more than ten times.
+/// Samples per repetition: batches of one are more than ten times slower.
 std::int64_t samples_per_repetition(const LoaderSetup& setup, std::int64_t samples) {
   return setup.batch_size == 1 ? samples / (setup.shuffle_buffer_size > 1 ? 20 : 5) : samples;
 }

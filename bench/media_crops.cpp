@@ -1,15 +1,16 @@
-// How much of what bare libjpeg-turbo and libswscale make of JPEGs do two workers deliver as
-// normalized random crops?
+// Do two workers deliver normalized random crops of JPEGs as fast as bare libjpeg-turbo and
+// libswscale?
 //
-// Pictures of 512 x 384 pixels (80 KB) and of 1024 x 768, most of which can be decoded at half of
-// their size. Of each, a random part (0.08 to 1 of its area) becomes a tensor (3, 224, 224):
-// decoded as small as that allows, only the blocks that are needed, resized with antialiasing,
-// normalized. The floor is as many threads as workers that call libjpeg-turbo and libswscale on
-// files in memory, normalize in a plain loop, and write into a batch of their own. "Bare kernels"
-// are such threads with our own resize and normalizing: what the loader adds to these. The loader
-// reads tars and stacks batches of 64 in shared memory. All draw the same parts, whose edges the
-// floor rounds to whole pixels. Before anything is timed, each tensor of the loader must be that of
-// the kernels, and each one of the floor close to what the kernels make of the same whole pixels.
+// Pictures of 512 x 384 pixels (80 KB) and of 1024 x 768, most of which can be decoded at half
+// their size. A random region of each (0.08 to 1 of its area) becomes a tensor (3, 224, 224): only
+// the needed blocks are decoded, at the smallest sufficient scale, then resized with antialiasing
+// and normalized. The floor is as many threads as workers that call libjpeg-turbo and libswscale on
+// files in memory, normalize in a plain loop, and write into their own batch. "Bare kernels" are
+// such threads with our own resize and normalization, which shows the loader's overhead. The loader
+// reads tars and stacks batches of 64 in shared memory. All draw the same regions, whose edges the
+// floor rounds to whole pixels. Before timing, each tensor of the loader must equal that of the
+// kernels, and each tensor of the floor must be close to the kernels' result for the same whole
+// pixels.
 
 #include <algorithm>
 #include <bit>
@@ -40,7 +41,7 @@ namespace {
 constexpr std::int64_t kSide = 224;
 constexpr std::int64_t kBatchSize = 64;
 constexpr double kTarget = 0.9;
-constexpr double kMostLevelsOff = 0.5;  // of 0 to 255, the mean of a tensor of the floor
+constexpr double kMostLevelsOff = 0.5;  // of 0 to 255, on average over a tensor of the floor
 
 OutputFormat output_format(DType dtype) {
   return {.dtype = dtype, .mean = {0.485, 0.456, 0.406, 0}, .stddev = {0.229, 0.224, 0.225, 1}};
@@ -48,7 +49,7 @@ OutputFormat output_format(DType dtype) {
 
 std::size_t tensor_size(DType dtype) { return std::size_t{3} * kSide * kSide * size_of(dtype); }
 
-// What both draw from, so that they decode the same parts.
+// Random source of both, so that they decode the same regions.
 CallRng rng_of(std::int64_t number) { return CallRng(static_cast<std::uint32_t>(number)); }
 
 PipelineFactory cropping(const MediaFiles& images, DType dtype, bool is_endless) {
@@ -90,7 +91,8 @@ Pictures pictures_of(const std::string& data_folder, bool is_large, const CropSe
   return {.size = size, .files = picture_files(data_folder, "jpg", size, count)};
 }
 
-/// Threads without a loader; each makes its part of the tensors, into its batch in turn.
+/// Threads without a loader; each makes its share of the tensors and writes them into its batch in
+/// turn.
 class BareCropRun {
  public:
   BareCropRun(const Pictures& pictures, DType dtype, CropKernels kernels)
@@ -111,7 +113,7 @@ class BareCropRun {
     return crops_[static_cast<std::size_t>(number)];
   }
 
-  /// The tensor of a part of one image; valid until the next call.
+  /// The tensor of a region of one image; valid until the next call.
   ByteView tensor(std::int64_t number, const PixelBox& crop) {
     const std::span<std::byte> to = std::span(batches_[0]).first(tensor_bytes_);
     croppers_[0].run(images_.at(number), crop, to);
@@ -139,7 +141,7 @@ class BareCropRun {
   std::vector<std::vector<std::byte>> batches_;
 };
 
-// Throws Error unless the loader delivers each image once, with the numbers of the bare kernels.
+// Throws Error unless the loader delivers each image once, with the values of the bare kernels.
 void verify(const Pictures& pictures, DType dtype) {
   const MediaFiles& images = pictures.files;
   BareCropRun bare(pictures, dtype, CropKernels::kOwn);
@@ -152,7 +154,7 @@ void verify(const Pictures& pictures, DType dtype) {
       const ByteView expected = bare.tensor(number, bare.crop(number));
       if (!std::ranges::equal(tensors.subspan(i * expected.size(), expected.size()), expected)) {
         throw Error(ErrorCode::kInternal,
-                    fmt::format("the {} tensor of image {} is not that of the bare kernels",
+                    fmt::format("the {} tensor of image {} differs from that of the bare kernels",
                                 to_string(dtype), number));
       }
       seen.at(static_cast<std::size_t>(number)) = true;
@@ -175,7 +177,7 @@ float number_at(ByteView tensor, std::size_t index, DType dtype) {
   return std::bit_cast<float>(std::uint32_t{upper} << 16);
 }
 
-// How many levels of 0 to 255 two tensors differ by, on average.
+// Mean difference of two tensors, in levels of 0 to 255.
 double levels_between(ByteView a, ByteView b, DType dtype) {
   constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
   double levels = 0;
@@ -189,8 +191,8 @@ double levels_between(ByteView a, ByteView b, DType dtype) {
   return levels / (3 * kPixels);
 }
 
-// Throws Error if a tensor of the floor is not what the bare kernels make of the same pixels: a
-// floor that does less would be no floor. Returns how far the tensors are off, on average.
+// Throws Error if a tensor of the floor differs from the bare kernels' result for the same pixels:
+// a floor that does less would not be a valid floor. Returns the mean difference.
 double verify_floor(const Pictures& pictures, DType dtype) {
   BareCropRun floor(pictures, dtype, CropKernels::kForeign);
   BareCropRun own(pictures, dtype, CropKernels::kOwn);
@@ -201,9 +203,9 @@ double verify_floor(const Pictures& pictures, DType dtype) {
     if (!(levels_off <= kMostLevelsOff)) {
       throw Error(
           ErrorCode::kInternal,
-          fmt::format("the {} tensor of image {} by libswscale is {} levels off, at most {} "
-                      "are allowed",
-                      to_string(dtype), i, levels_off, kMostLevelsOff));
+          fmt::format(
+              "the {} tensor of image {} by libswscale is {} levels off, more than the limit of {}",
+              to_string(dtype), i, levels_off, kMostLevelsOff));
     }
     sum += levels_off;
   }
@@ -239,7 +241,7 @@ void measure(const Pictures& pictures, DType dtype, int repetitions, Report& rep
                report);
 }
 
-// What the script that compares with another loader asks for.
+// The settings for the script that compares with another loader.
 void measure_loader(const Pictures& pictures, int repetitions, Report& report) {
   verify(pictures, DType::kFloat32);
   report.setting("folder", pictures.files.folder());
@@ -274,7 +276,8 @@ int main(int argc, char** argv) {
       "How much of what libjpeg-turbo and libswscale make of JPEGs do two workers deliver as "
       "random crops?",
       [&](CLI::App& app) {
-        app.add_option("--images", settings.images, "Images of 512 x 384; of 1024 x 768 a quarter")
+        app.add_option("--images", settings.images,
+                       "Number of images of 512 x 384; a quarter as many of 1024 x 768")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_flag("--loader-only", settings.is_loader_only, "Only the loader, with float32");

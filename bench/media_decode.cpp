@@ -1,11 +1,10 @@
-// How much of what a bare codec decodes do two workers deliver as tensors?
+// Do two workers deliver tensors as fast as a bare codec decodes?
 //
 // Pictures of 512 x 384 pixels as JPEG (80 KB), PNG and WebP. The floor is as many threads as
 // workers, each of which decodes images in memory into a buffer of its own, which stays in its
-// cache, with nothing but the library of the format. "Into 64 MiB" is the same into as much memory
-// as batches in flight take. The loader reads tars, decodes into shared memory and stacks batches
-// of 16. Before anything is timed, each picture that the loader delivers is compared with that of
-// the bare codec.
+// cache, using only the library of the format. "Into 64 MiB" is the same with as much memory as
+// batches in flight take. The loader reads tars, decodes into shared memory and stacks batches of
+// 16. Before timing, each picture from the loader is compared with that of the bare codec.
 
 #include <algorithm>
 #include <cstddef>
@@ -33,12 +32,12 @@ constexpr std::size_t kPixelBytes = std::size_t{kSize.width} * kSize.height * 3;
 constexpr std::size_t kManyBuffers = (std::size_t{64} << 20) / kPixelBytes / kMediaWorkers;
 constexpr std::int64_t kBatchSize = 16;
 
-/// A format, its bare codec and the modes that the loader is measured in.
+/// A format, its bare codec and the loader's image modes to measure.
 struct Format {
   std::string part;
   double target;
   std::function<void(ByteView encoded, std::span<std::byte> to)> decode;
-  std::vector<std::string> modes;  // the target is about the first
+  std::vector<std::string> modes;  // the first one has the target
 };
 
 std::vector<Format> formats() {
@@ -47,7 +46,7 @@ std::vector<Format> formats() {
           {"webp", 0.95, bare_webp, {"rgb8"}}};
 }
 
-/// Threads with the bare codec; each decodes its part of the images into its buffers in turn.
+/// Threads with the bare codec; each decodes its share of the images into its buffers in turn.
 class BareCodecRun {
  public:
   BareCodecRun(const Format& format, const MediaFiles& images, std::size_t buffers)
@@ -94,7 +93,7 @@ void verify(const Format& format, const MediaFiles& images) {
       format.decode(images.at(number), expected);
       if (!std::ranges::equal(pixels.subspan(i * kPixelBytes, kPixelBytes), expected)) {
         throw Error(ErrorCode::kInternal,
-                    fmt::format("the pixels of {}.{} are not those of the bare codec",
+                    fmt::format("the pixels of {}.{} differ from those of the bare codec",
                                 batch->keys[i], format.part));
       }
       seen.at(static_cast<std::size_t>(number)) = true;

@@ -1,11 +1,11 @@
-// Does the memory of workers that decode stay where it is?
+// Does the memory of decoding workers stay constant?
 //
 // Two workers decode and crop JPEG, PNG and WebP of many sizes, a sound and a clip of a video per
-// sample, without end; the trainer touches what it gets. Own memory, the shared memory that each
-// process has touched, and descriptors are looked at a hundred times. Before, the trainer pauses
-// until the workers are as far ahead as they may be, so that arenas are as large as they get.
-// Asked: the last quarter of the run has at most 1.02 times the memory of the second one, and no
-// more descriptors.
+// sample, without end; the trainer touches each batch. Private memory, the shared memory that each
+// process has touched, and descriptors are sampled a hundred times. Before that, the trainer pauses
+// until the workers are as far ahead as allowed, so that arenas have their maximum size. Target:
+// the last quarter of the run has at most 1.02 times the memory of the second, and no more
+// descriptors.
 
 #include <unistd.h>
 
@@ -61,14 +61,14 @@ std::vector<double> quarters_of(const std::vector<double>& values) {
   return medians;
 }
 
-/// One process that is looked at repeatedly. Own memory is its heap and stacks, where pages that
-/// are the same as those of the process it was forked from count in part; shared memory is the
-/// pages that it has touched, such as arenas.
+/// A process that is sampled repeatedly. Own memory is its heap and stacks, where pages shared with
+/// the process it was forked from count in part; shared memory is the shared pages that it has
+/// touched, such as arenas.
 class MemoryLog {
  public:
   MemoryLog(std::string name, int pid) : name_(std::move(name)), pid_(pid) {}
 
-  /// Looks at the process now. Throws Error (kNotFound) if it has ended.
+  /// Takes a sample now. Throws Error (kNotFound) if the process has ended.
   void look();
 
   /// Adds own memory, shared memory and descriptors over time, with the medians of the four
@@ -129,11 +129,11 @@ void MemoryLog::report(double growth, Report& report) const {
 
 struct SoakSettings {
   std::int64_t samples = 20'000;
-  double seconds = 0;  // instead of `samples`, if it is more than 0
+  double seconds = 0;  // if above 0, used instead of `samples`
   std::int64_t stored = 200;
 };
 
-/// Samples of all formats; sizes differ from sample to sample.
+/// Samples of all formats; sizes vary.
 MediaFiles files_of_all_formats(const std::string& data_folder, std::int64_t count) {
   const auto folder = std::filesystem::path(data_folder) / fmt::format("all-formats-{}", count);
   return {
@@ -216,7 +216,7 @@ class Taker {
   std::int64_t taken_ = 0;
 };
 
-// Takes a quarter of `samples` four times and looks at the processes meanwhile. Returns samples/s.
+// Takes `samples` samples in four quarters and samples the processes meanwhile. Returns samples/s.
 std::vector<double> take_and_look(Taker& taker, std::int64_t samples, std::deque<MemoryLog>& logs) {
   std::vector<double> rates;
   const std::int64_t begin = taker.taken();
@@ -240,7 +240,7 @@ void soak(const CommonOptions& options, const SoakSettings& settings, Report& re
   const auto loader = media_loader(decoding_all(files));
   Taker taker(*loader);
   const Clock::time_point begin = Clock::now();
-  taker.take_until(settings.stored);  // each sample once, about
+  taker.take_until(settings.stored);  // each sample about once
   const double first_rate = static_cast<double>(taker.taken()) / seconds_since(begin);
   const std::int64_t samples = settings.seconds > 0
                                    ? static_cast<std::int64_t>(settings.seconds * first_rate)
@@ -278,8 +278,8 @@ int main(int argc, char** argv) {
             ->capture_default_str()
             ->check(CLI::Range(100 * kBatchSize, std::int64_t{1} << 50));
         app.add_option("--seconds", settings.seconds,
-                       "As many samples as the warm-up's rate gives in this time, instead");
-        app.add_option("--stored", settings.stored, "Different samples")
+                       "Instead, as many samples as the warm-up's rate delivers in this time");
+        app.add_option("--stored", settings.stored, "Number of distinct samples")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
       },

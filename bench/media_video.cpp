@@ -1,14 +1,14 @@
-// How much of what bare FFmpeg gives do two workers deliver as clips of video?
+// Do two workers deliver video clips as fast as bare FFmpeg?
 //
-// Clips of 16 frames from random places of MP4s of 10 s, 640 x 360 pixels, a key frame every 2 s,
-// at that size and resized to 224 x 224. A floor is as many threads as workers, each of which opens
-// a file in memory, seeks, decodes and converts with FFmpeg's libraries alone, into buffers of its
-// own; it knows the times of all frames before. There are three: libswscale's exact conversion,
-// which the loader uses; the same without the flags for exactness; and one into interleaved pixels,
-// which gives neighbors the same chroma. The target takes the fastest floor whose levels of 0 to
-// 255 are at most 0.5 off, on average. The loader reads tars, decodes into shared memory and stacks
-// batches of 2. All take the same clips. Before anything is timed, each frame of the loader is
-// compared with that of the exact floor.
+// Clips of 16 frames from random places of MP4s of 10 s, 640 x 360 pixels, with a key frame every 2
+// s, at full size and resized to 224 x 224. A floor is as many threads as workers, each of which
+// opens a file in memory, seeks, decodes and converts with FFmpeg's libraries alone, into its own
+// buffers; it knows the times of all frames in advance. There are three: libswscale's exact
+// conversion, which the loader uses; the same without the flags for exactness; and one into
+// interleaved pixels, which gives neighbors the same chroma. The target uses the fastest floor
+// whose levels of 0 to 255 are off by at most 0.5 on average. The loader reads tars, decodes into
+// shared memory and stacks batches of 2. All take the same clips. Before anything is timed, each
+// frame of the loader is compared with that of the exact floor.
 
 #include <algorithm>
 #include <cmath>
@@ -43,15 +43,15 @@ namespace {
 constexpr int kClipFrames = 16;
 constexpr std::int64_t kBatchSize = 2;
 constexpr double kTarget = 0.95;
-constexpr double kMostLevelsOff = 0.5;       // on average, of a floor that counts
-constexpr std::int64_t kComparedClips = 32;  // of the floors that are not exact
+constexpr double kMostLevelsOff = 0.5;       // on average, for a valid floor
+constexpr std::int64_t kComparedClips = 32;  // for the inexact floors
 constexpr VideoSpec kVideo;
 constexpr FrameSize kSmall = {.width = 224, .height = 224};
 
 struct VideoSettings {
   std::int64_t clips = 256;
   std::int64_t videos = 8;
-  std::vector<std::string> files;  // instead of videos that are made
+  std::vector<std::string> files;  // used instead of generated videos
 };
 
 /// Samples that take turns with the videos.
@@ -82,11 +82,11 @@ MediaFiles video_files(const std::string& data_folder, const VideoSettings& sett
   return samples(name, videos);
 }
 
-// What both draw, so that they decode the same clips.
+// Random draws of both, so that they decode the same clips.
 std::int64_t first_frame(std::int64_t number, std::int64_t frames) {
   if (frames < kClipFrames) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a video has {} frames, clips have {}", frames, kClipFrames));
+                fmt::format("a video has {} frames, fewer than a clip of {}", frames, kClipFrames));
   }
   return CallRng(static_cast<std::uint32_t>(number)).integer(frames - kClipFrames + 1);
 }
@@ -112,7 +112,7 @@ PipelineFactory clipping(const MediaFiles& videos, std::optional<FrameSize> size
   return train_pipeline(videos.open(), std::move(train));
 }
 
-// The sum of what the levels of a clip are off.
+// Sum of the level differences of a clip.
 std::int64_t difference(ByteView clip, ByteView exact, bool is_packed) {
   const std::size_t pixels = exact.size() / 3 / kClipFrames;
   std::int64_t sum = 0;
@@ -128,7 +128,8 @@ std::int64_t difference(ByteView clip, ByteView exact, bool is_packed) {
   return sum;
 }
 
-/// Threads without a loader; each makes its part of the clips, into its batch in turn.
+/// Threads without a loader; each makes its share of the clips and writes them into its batch in
+/// turn.
 class BareClipRun {
  public:
   BareClipRun(const MediaFiles& videos, std::optional<FrameSize> size, ClipPixels pixels)
@@ -154,7 +155,7 @@ class BareClipRun {
     return to;
   }
 
-  /// How far levels are from those of `exact`, on average over some clips.
+  /// Mean difference of levels from those of `exact`, over some clips.
   double levels_off(BareClipRun& exact) {
     const std::int64_t clips = std::min(videos_.count(), kComparedClips);
     std::int64_t sum = 0;
@@ -201,7 +202,7 @@ void verify(const MediaFiles& videos, std::optional<FrameSize> size) {
       if (const auto [differs, end] = std::ranges::mismatch(clip, expected);
           differs != clip.end()) {
         throw Error(ErrorCode::kInternal,
-                    fmt::format("frame {} of clip {} is not that of bare FFmpeg",
+                    fmt::format("frame {} of clip {} differs from bare FFmpeg's",
                                 (differs - clip.begin()) * kClipFrames / std::ssize(clip), number));
       }
       seen.at(static_cast<std::size_t>(number)) = true;
@@ -261,7 +262,7 @@ int main(int argc, char** argv) {
         app.add_option("--clips", settings.clips, "Clips in each repetition")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
-        app.add_option("--videos", settings.videos, "Videos that are made")
+        app.add_option("--videos", settings.videos, "Number of videos to generate")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
         app.add_option("--files", settings.files, "Videos to use instead; resized only")

@@ -46,7 +46,7 @@ class NoProgress final : public ProgressSink {
   void on_progress(const PrepareProgress&) override {}
 };
 
-// As make_data_set(), but prepares the folder again if a program without summaries prepared it.
+// Like make_data_set(), but prepares the folder again if it was prepared without a summary.
 DataSet make_summarized(const std::string& folder, const DataSetSpec& spec) {
   DataSet data = make_data_set(folder, spec);
   if (!fs::exists(shard_record_path(data.path + "/.nv-meta"))) {
@@ -118,8 +118,8 @@ void write_claims(const std::string& meta, const DatasetInfo& info,
   write(".info.json", info_text);
 }
 
-// 1,000 tars that are empty on disk, and the files of a prepare that saw `samples` headers of 512
-// bytes in them. Nothing can be read from them; opening does not know.
+// 1,000 sparse tars, and the files of a prepare that found `samples` headers of 512 bytes in them.
+// They contain no data, which opening does not notice.
 std::string make_claiming(const std::string& folder, std::int64_t samples) {
   const std::string path = fmt::format("{}/opening-claims-{}", folder, samples);
   if (fs::exists(path + "/.nv-meta/.info.json")) {

@@ -1,8 +1,8 @@
 // How fast does `energon prepare` index tars, compared with GNU tar listing them?
 //
 // The floor is `tar -t` in as many processes as prepare has threads: it reads the same headers and
-// writes the names to nowhere. prepare() also checks names and keys, writes the indices and the
-// database, and syncs them to disk.
+// discards the names. prepare() also checks names and keys, writes the indices and the database,
+// and syncs them to disk.
 
 #include "io/prepare/prepare.h"
 
@@ -68,7 +68,7 @@ class PrepareBench {
            seconds;
   }
 
-  // Seconds.
+  // Returns seconds.
   double run(PrepareOptions options) {
     SilentProgress progress;
     if (!options.threads) {
@@ -101,7 +101,7 @@ class PrepareBench {
     return seconds_since(begin);
   }
 
-  // Every sample is in the database with its place, and SQLite finds nothing wrong.
+  // Checks that the database has every sample at its place, and that SQLite finds no problem.
   void verify() const {
     const SampleIndex index(data_.path + "/.nv-meta/index.sqlite");
     std::uint64_t sample_bytes = 0;
@@ -110,7 +110,7 @@ class PrepareBench {
     }
     std::int64_t count = 0;
     std::int64_t shard = -1;
-    std::int64_t first = 0;  // of the shard
+    std::int64_t first = 0;  // first sample of the shard
     index.for_each_sample([&](std::string_view key, const SampleLocation& found) {
       if (found.tar_file_id != shard) {
         shard = found.tar_file_id;
@@ -128,7 +128,7 @@ class PrepareBench {
       return true;
     });
     if (count != data_.spec.samples || !index.check().empty()) {
-      throw Error(ErrorCode::kInternal, "the database is not what the tars have");
+      throw Error(ErrorCode::kInternal, "the database does not match the tars");
     }
   }
 

@@ -1,8 +1,8 @@
-// How much of what a bare pread() loop reads from the page cache does the loader deliver?
+// Does the loader deliver bytes as fast as a bare pread() loop reads them from the page cache?
 //
-// Samples of 1 MiB, so that what a sample costs apart from its bytes hardly counts. "Delivers": the
-// trainer holds batches whose bytes lie readable in its memory; "touched" says that it also reads
-// every cache line. All variants read the same byte ranges, and all count payload bytes only.
+// Samples of 1 MiB, so that the cost per sample hardly matters. "Delivers" means that the trainer
+// holds batches whose bytes are readable in its memory; "touched" means that it also reads every
+// cache line. All variants read the same byte ranges, and all count payload bytes only.
 //
 // The bare loop reads into one buffer that stays in the CPU's cache. A loader can't: its batches
 // are alive while the next ones are read. The loop over as many bytes of buffers as a loader with
@@ -77,7 +77,7 @@ class RawRead {
   }
 
   void copy(std::vector<std::byte>& to) {
-    // From memory that is as large as what loaders keep in flight: larger than the cache.
+    // From memory as large as the data that loaders keep in flight, which exceeds the cache.
     std::size_t from = 0;
     for (std::int64_t i = 0; i < data_.spec.samples; ++i) {
       std::memcpy(to.data(), source_.data() + from, kMiB);

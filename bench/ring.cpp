@@ -1,9 +1,9 @@
-// What does a message ring between two processes carry, and how fast does it wake its reader?
+// How much can a message ring carry between two processes, and how fast does it wake its reader?
 //
 // Throughput: one process writes units as fast as the ring takes them (payload copied in), the
 // other reads them (payload copied out). Latency: a unit goes to the other process, which sends it
-// back; once right after the other, and once after a pause in which the other process has fallen
-// asleep, so that a wake-up by eventfd is part of the way there.
+// back; once back to back, and once after a pause in which the other process has fallen asleep, so
+// that the way there includes a wake-up by eventfd.
 
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ constexpr std::array<std::uint64_t, 4> kUnitSizes{16, 256, 4096, 65536};
 constexpr std::chrono::milliseconds kPause{1};  // longer than a reader spins
 constexpr std::chrono::seconds kLimit{60};
 
-/// Two rings between two processes; made before the fork.
+/// Two rings between two processes, created before the fork.
 struct Rings {
   Rings()
       : there_memory(SharedMemory::create(ring_footprint(kCapacity))),
@@ -50,7 +50,7 @@ struct Rings {
   const std::shared_ptr<Doorbell> child_bell = std::make_shared<Doorbell>();
 };
 
-/// What the child does; the payload of the spawn request.
+/// The child's task; the payload of the spawn request.
 struct Task {
   enum class Kind : std::uint64_t { kProduce, kEcho } kind = Kind::kProduce;
   std::uint64_t unit_bytes = 0;
@@ -74,8 +74,8 @@ void require(RingStatus status) {
   }
 }
 
-/// Units until the reader closes. Only the first kVerified are filled again: the rest is the copy
-/// alone, with its number in the first word.
+/// Units until the reader closes. Only the first kVerified units get fresh content: the others
+/// measure the copy alone, with their number in the first word.
 constexpr std::uint64_t kVerified = 1000;
 
 void produce(RingWriter& writer, std::uint64_t unit_bytes, const Wait& wait) {

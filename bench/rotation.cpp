@@ -2,11 +2,12 @@
 //
 // One dataset of 4,096 tars of 100 samples each, read with 1 to 4,096 tars in rotation: 16 slices
 // for each logical shard, or as many slices in one logical shard. Then other ways to read many tars
-// in turn: a shuffle buffer, short sequences, 10,000 small tars, a blend of 200 datasets. Beside
-// each: a loop with one pread() per sample over the same byte ranges, with all tars open.
+// in turn: a shuffle buffer, short sequences, 10,000 small tars, a blend of 200 datasets. For
+// comparison with each: a loop with one pread() per sample over the same byte ranges, with all tars
+// open.
 //
 // A loader reads all samples once before it is timed, so what is measured is the steady state. Each
-// one is made for one repetition, so that no two share the limit of open files.
+// loader lives for one repetition, so that no two share the limit of open files.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +28,7 @@ namespace {
 
 constexpr int kTars = 4096;
 constexpr std::int64_t kBatch = 64;
-constexpr int kSlices = 16;  // of a logical shard
+constexpr int kSlices = 16;  // per logical shard
 constexpr double kLeastRatio = 0.85;
 
 DataSetSpec two_part_spec() {
@@ -45,7 +46,7 @@ DataSetSpec small_tars_spec() {
 struct OpenedData {
   DataSetSpec spec;
   PipelineData data;
-  std::shared_ptr<const Webdataset> dataset;  // null: several
+  std::shared_ptr<const Webdataset> dataset;  // null for several data sets
 };
 
 OpenedData open_one(const std::string& folder, const DataSetSpec& spec) {

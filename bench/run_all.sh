@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the preset release and runs all benchmarks; results go to bench/results/*.json.
 #   bench/run_all.sh [DATA_FOLDER]     default: $TMPDIR/energon-bench; needs 6 GB
-# BUILD_DIR: another build folder. Run it while nothing else does: the report names the load.
+# BUILD_DIR: another build folder. Run it on an idle machine: the report contains the load.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD_DIR:-build/release}
@@ -14,5 +14,5 @@ for program in "${programs[@]}"; do
   "$build/bench/$program" --data "$data"
   echo
 done
-BUILD_DIR=$build bench/peers/compare_torch.sh "$data" || [ $? -eq 77 ]  # needs torch, which may not be there
+BUILD_DIR=$build bench/peers/compare_torch.sh "$data" || [ $? -eq 77 ]  # needs torch, which may be missing
 echo "Results are in bench/results; bench/results/make_table.py puts them into README.md and docs."

@@ -1,10 +1,10 @@
 // What does saving a position cost while the loader runs, and how long until the first batch after
 // a restore?
 //
-// Saves are taken between batches, as by a trainer. A restore is measured where it is dearest: at
-// 99 % of an epoch, with a shuffle buffer. The loader that restores is a new object each time; the
-// time runs from its construction to the batch in the trainer's hands, with the dataset opened
-// before, and with opening it included.
+// Saves are taken between batches, as by a trainer. A restore is measured where it is most
+// expensive: at 99 % of an epoch, with a shuffle buffer. The loader that restores is a new object
+// each time; the time runs from its construction until the trainer has the batch, both with a data
+// set that is already open and including opening it.
 
 #include <cstdint>
 #include <memory>
@@ -36,7 +36,7 @@ void advance(SavableDataLoader& loader, std::int64_t samples) {
   }
 }
 
-/// The restored loader must go on as the saved one does.
+/// The restored loader must continue like the saved one.
 void verify_resume(const DataSet& data, const LoaderSetup& setup, std::int64_t position) {
   const auto loader = make_loader(open_data_set(data), setup, Length::kEndless);
   advance(*loader, position);

@@ -1,8 +1,8 @@
 // What does a shuffle buffer of a million samples cost: memory, a draw, and saving its state?
 //
-// The order is run alone, without reading: the buffer holds references. Memory is what the
-// allocator has handed out after the buffer has turned over several times, against before; the
-// state is saved as a worker saves it, to the bytes that go into shared memory.
+// The order is run alone, without reading: the buffer holds references. Memory is the increase in
+// allocated bytes after the buffer has turned over several times; the state is saved as in a
+// worker, to the bytes that go into shared memory.
 
 #include "wrappers/orders/shuffle_buffer.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr double kMemoryTarget = 40e6;
 constexpr double kSaveTarget = 20e-3;
-constexpr int kTurns = 4;  // how often the buffer is drawn empty before anything is measured
+constexpr int kTurns = 4;  // how often the buffer is drawn empty before measuring
 
 std::unique_ptr<ShuffleBuffer> make_order(std::int64_t buffer_size) {
   const std::vector<std::int64_t> shards(40, buffer_size / 10);

@@ -1,8 +1,8 @@
 // Does a worker pay at every batch size?
 //
-// Samples of 300 B, so that what a batch costs on its way from a worker to the trainer is what
-// counts: in a batch of 1 it is paid for each sample. The loaders of one batch size run in turn,
-// and are compared with each other: 0 workers is the same work without the way.
+// Samples of 300 B, so that the cost of sending a batch from a worker to the trainer matters: with
+// batches of 1, every sample pays it. The loaders of one batch size take turns and are compared
+// with one another: 0 workers is the same work without sending.
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ DataSetSpec small_spec(std::int64_t samples) {
   return {.name = "small", .samples = samples, .shards = 20, .parts = {{"txt", 300}}};
 }
 
-/// Samples per repetition: a batch of one is slower by more than ten times.
+/// Samples per repetition: batches of one are more than ten times slower.
 std::int64_t samples_per_repetition(std::int64_t batch_size, std::int64_t samples) {
   return batch_size < 16 ? samples / 2 : samples * 2;
 }

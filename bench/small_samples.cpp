@@ -1,8 +1,8 @@
 // What does a small sample cost, compared with reading the shards in blocks, and shuffled?
 //
-// Two-part samples of 0.8 KB, in batches of 64, whose bytes are read when they were delivered.
-// First the neighbors of 20 shards: the floor is two threads that read the same shards from begin
-// to end and touch every cache line, without looking for samples. Then 10,000 shards of 20 samples,
+// Two-part samples of 0.8 KB, in batches of 64, whose bytes are read after delivery. First,
+// consecutive samples of 20 shards: the floor is two threads that read the same shards from start
+// to end and touch every cache line, ignoring sample boundaries. Then 10,000 shards of 20 samples,
 // in the loader's own order and through a shuffle buffer of 10,000, each beside a loop with one
 // pread() per sample in the same order.
 
@@ -22,7 +22,7 @@ namespace energon::bench {
 namespace {
 
 constexpr std::int64_t kBatch = 64;
-constexpr int kThreads = 2;  // as the workers that the target is about
+constexpr int kThreads = 2;  // same as the workers of the target
 constexpr std::int64_t kBuffer = 10'000;
 constexpr double kOfBlockLoop = 0.45;
 constexpr double kOfUnshuffled = 0.5;
@@ -34,7 +34,7 @@ DataSetSpec many_shards_spec(std::int64_t samples, int shards) {
           .parts = text_spec(samples).parts};
 }
 
-/// Adds all rates, those of loaders with the ratio `ratio_name` to the first one.
+/// Adds all rates; those of loaders also get the ratio `ratio_name` to the first rate.
 void add_rates(Report& report, const std::vector<Measurement>& rates, const DataSetSpec& spec,
                const std::string& ratio_name) {
   const auto payload = static_cast<double>(spec.payload_bytes_per_sample());
@@ -77,8 +77,8 @@ void measure_text(const DataSet& data, int repetitions, Report& report) {
               .target = kOfBlockLoop});
 }
 
-// One of two loaders that differ in the shuffle buffer. It is made for one repetition, so that no
-// two share the limit of open files, and reads all samples once before it is timed.
+// One of two loaders that differ in the shuffle buffer. It lives for one repetition, so that no two
+// share the limit of open files, and reads all samples once before it is timed.
 Variant fresh_loader(const DataSet& data, const std::string& name, const LoaderSetup& setup) {
   return {name, [dataset = open_data_set(data), setup, samples = data.spec.samples] {
             LoaderRun run(dataset, setup, Consumer::kTouches);

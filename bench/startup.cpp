@@ -1,8 +1,8 @@
 // How long until the first batch?
 //
-// On a prepared dataset, from the construction of the loader to the batch in the trainer's hands:
-// with the dataset opened before, and with opening it included. Forking costs more the more memory
-// the trainer has touched, so the same with 256 MiB of it.
+// On a prepared dataset, from the construction of the loader until the trainer has the batch, both
+// with a dataset that is already open and including opening it. Forking takes longer the more
+// memory the trainer has touched, so also with 256 MiB of touched memory.
 
 #include <cstdint>
 #include <memory>

@@ -3,7 +3,7 @@ set(ENERGON_WITHOUT "" CACHE STRING "Codecs to leave out: some of FFMPEG GIF JPE
 set(all_codecs FFMPEG GIF JPEG LIBPNG SENTENCEPIECE TIFF WEBP)
 foreach(name IN LISTS ENERGON_WITHOUT)
   if(NOT name IN_LIST all_codecs AND NOT name STREQUAL "ALL")
-    message(FATAL_ERROR "ENERGON_WITHOUT has '${name}', which is no codec; there are ${all_codecs}, and ALL")
+    message(FATAL_ERROR "ENERGON_WITHOUT has '${name}', which is not a codec; known: ${all_codecs}, and ALL")
   endif()
 endforeach()
 
@@ -49,6 +49,6 @@ else()
   list(APPEND energon_missing_codecs GIF)
 endif()
 if(energon_missing_codecs AND ENERGON_BUILD_TESTS)
-  message(FATAL_ERROR "the tests need all codecs, these are missing: ${energon_missing_codecs}; "
-    "bash tools/install_dependencies.sh installs them, -D ENERGON_BUILD_TESTS=OFF does without")
+  message(FATAL_ERROR "the tests need all codecs; missing: ${energon_missing_codecs}; "
+    "bash tools/install_dependencies.sh installs them, -D ENERGON_BUILD_TESTS=OFF builds without them")
 endif()

@@ -1,4 +1,4 @@
-# What the project stands on, and why. All of it comes from Debian 12 packages (tools/install_dependencies.sh).
+# The project's dependencies, and why it needs them. All come from Debian 12 packages (tools/install_dependencies.sh).
 find_package(LibArchive REQUIRED)                                # tar, the reference reader; indexing
 find_package(ZLIB REQUIRED)                                      # gzip with its checksum, which libarchive skips
 find_package(yaml-cpp REQUIRED)                                  # split.yaml, metadataset.yaml

@@ -30,8 +30,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/energonConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/energonConfig.cmake ${PROJECT_BINARY_DIR}/energonConfigVersion.cmake
   DESTINATION ${config_dir})
 
-# pkg-config --cflags --libs energon: our libraries are static and need each other in turn, the others are shared. It finds its
-# prefix by its own place.
+# pkg-config --cflags --libs energon: our libraries are static and depend on one another, the others are shared. The file derives its
+# prefix from its own location.
 file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 set(pc_libraries "")
 foreach(library IN LISTS libraries)
@@ -53,7 +53,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_STRIP_FILES ON)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION science)
-  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # what the program needs
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # runtime dependencies of the program
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libarchive-dev, libboost-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libsqlite3-dev, nettle-dev, \
 libyaml-cpp-dev, nlohmann-json3-dev, libfmt-dev, libjpeg-dev, libpng-dev, libwebp-dev, libgif-dev, libtiff-dev, libsentencepiece-dev, libsentencepiece0, libavformat-dev, libavcodec-dev, \
 libavutil-dev, libswscale-dev, libhwy-dev, pkg-config")  # what building with the libraries needs

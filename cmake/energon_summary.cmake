@@ -1,4 +1,4 @@
-# What was decided, at the end of the configuration.
+# Prints the configuration that was chosen.
 function(energon_say name value)
   string(SUBSTRING "${name}                    " 0 20 name)
   message(STATUS "  ${name}${value}")

@@ -1,14 +1,14 @@
-# energon_flags carries what every target of ours is compiled with; consumers only inherit C++20.
+# energon_flags has the compile flags of all our targets; consumers only inherit C++20.
 add_library(energon_flags INTERFACE)
 target_compile_features(energon_flags INTERFACE cxx_std_20)
 target_compile_definitions(energon_flags INTERFACE _FILE_OFFSET_BITS=64)
 if(ENERGON_DEVELOPER_MODE)
   target_compile_options(energon_flags INTERFACE -Wall -Wextra -Wpedantic -Werror)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    target_compile_options(energon_flags INTERFACE -Wthread-safety)  # what io/concurrency.h declares
+    target_compile_options(energon_flags INTERFACE -Wthread-safety)  # checks the annotations of io/concurrency.h
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # What g++ 12 says of inlined std::string, std::function and std::optional in optimized code is false.
+    # False warnings of g++ 12 about inlined std::string, std::function and std::optional in optimized code.
     set(false_flow_warnings -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow)
     target_compile_options(energon_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:${false_flow_warnings}>")
   endif()
@@ -16,20 +16,20 @@ if(ENERGON_DEVELOPER_MODE)
     target_compile_options(energon_flags INTERFACE -Wno-subobject-linkage)  # sources are included there
   endif()
 endif()
-# Libraries and property tests of a Debug build, with all assertions: the suite's time is theirs. -g1: functions and lines, no
-# variables, which would be copied into each of a hundred programs: 9 GB, and a sixth of the compile time.
+# Libraries and property tests of a Debug build, with all assertions: they take most of the suite's time. -g1 has functions and lines, but
+# not variables, which would be copied into each of a hundred programs: 9 GB, and a sixth of the compile time.
 set(optimized_debug "")
 if(ENERGON_OPTIMIZED_DEBUG)
   target_compile_options(energon_flags INTERFACE "$<$<CONFIG:Debug>:-g1>")
   set(optimized_debug "$<$<CONFIG:Debug>:-O2;${false_flow_warnings}>")
 endif()
 if(ENERGON_SANITIZE)
-  # -O1 -g1: half of the compile time of -O2 -g, and reports still name functions and lines. Test code, at -O0 and without UBSan, whose
-  # checks are meant for the code under test, compiles five times as fast.
+  # -O1 -g1: half of the compile time of -O2 -g, and reports still name functions and lines. Test code compiles five times as fast at -O0
+  # and without UBSan, whose checks are meant for the code under test.
   string(REPLACE "," "$<COMMA>" sanitizers "${ENERGON_SANITIZE}")
   string(REPLACE "$<COMMA>undefined" "" test_sanitizers "${sanitizers}")
   if(ENERGON_FUZZ)
-    string(APPEND sanitizers "$<COMMA>fuzzer-no-link")  # libFuzzer's counters, which the tests' programs ignore
+    string(APPEND sanitizers "$<COMMA>fuzzer-no-link")  # libFuzzer's counters, which test programs ignore
   endif()
   target_compile_options(energon_flags INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
     "$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_TEST_CODE>>,-fsanitize=${test_sanitizers};-O0,-fsanitize=${sanitizers};-O1>")
@@ -40,10 +40,10 @@ if(ENERGON_SANITIZE)
     target_compile_options(energon_flags INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
   endif()
 endif()
-define_property(TARGET PROPERTY ENERGON_TEST_CODE BRIEF_DOCS "Whether a target is part of the tests, not of what they test")
+define_property(TARGET PROPERTY ENERGON_TEST_CODE BRIEF_DOCS "Whether a target is part of the tests rather than of the tested code")
 
 if(ENERGON_COVERAGE)
-  # Processes of ours leave by _exit(), which does not write the counters; the wrapper does first.
+  # Our processes leave by _exit(), which does not write the counters; the wrapper writes them first.
   add_library(energon_coverage_exit STATIC ${PROJECT_SOURCE_DIR}/cmake/coverage_exit.cpp)
   target_compile_options(energon_flags INTERFACE --coverage -fprofile-update=atomic)
   target_link_options(energon_flags INTERFACE --coverage -Wl,--wrap=_exit)
@@ -138,10 +138,10 @@ function(energon_program)
   endif()
 endfunction()
 
-# energon_test(NAME io [FORKS] FOLDERS … SOURCES … USES …): one Catch2 program, every case a ctest. With FORKS there are cases
-# tagged [fork]; they carry the label fork, which the tsan preset leaves out (TSan does not follow a fork). With SOAK there
-# are cases tagged [.][soak]; they carry the label soak, which all presets leave out. TORCH: with the flags of libtorch, which the
-# precompiled header of the other tests does not have. A case that cannot run here exits with 77
+# energon_test(NAME io [FORKS] FOLDERS … SOURCES … USES …): one Catch2 program, every case a ctest. FORKS: some cases are tagged [fork]; they get
+# the label fork, which the tsan preset excludes (TSan does not follow a fork). SOAK: some cases are tagged [.][soak]; they get the label
+# soak, which all presets exclude. TORCH: compiles with the flags of libtorch, which the precompiled header of the other tests lacks. A
+# case that cannot run here exits with 77
 # (tests/support/skip.h), and ctest says "Skipped".
 function(energon_test)
   cmake_parse_arguments(ARG "FORKS;SOAK;TORCH" "NAME" "FOLDERS;SOURCES;USES" ${ARGN})
@@ -151,7 +151,7 @@ function(energon_test)
     foreach(source IN LISTS ARG_SOURCES)
       file(STRINGS ${source} tagged REGEX "\\[fork\\]")
       if(tagged)
-        message(FATAL_ERROR "${source} has cases tagged [fork], which would not be run: say FORKS")
+        message(FATAL_ERROR "${source} has cases tagged [fork], which would not run: add FORKS")
       endif()
     endforeach()
   endif()
@@ -165,7 +165,7 @@ function(energon_test)
   set(property_tests ${ARG_SOURCES})
   list(FILTER property_tests INCLUDE REGEX "_property_test\\.cpp$")
   if(property_tests AND optimized_debug)
-    # A precompiled header is of one optimization level.
+    # A precompiled header has a single optimization level.
     set_source_files_properties(${property_tests} PROPERTIES COMPILE_OPTIONS "${optimized_debug}" SKIP_PRECOMPILE_HEADERS ON)
   endif()
   catch_discover_tests(${target} TEST_PREFIX "${ARG_NAME}: " TEST_SPEC "~[fork]~[soak]"
@@ -180,7 +180,7 @@ function(energon_test)
   endif()
 endfunction()
 
-# energon_skipped_test(NAME REASON): stands for tests whose tool is not there.
+# energon_skipped_test(NAME REASON): a placeholder for tests whose tool is missing.
 function(energon_skipped_test name reason)
   add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: ${reason}")
   set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION SKIPPED)

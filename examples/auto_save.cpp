@@ -1,7 +1,7 @@
 // Checkpoints without code in the training loop: auto_save DATASET FOLDER RANKS STEPS
 //
-// Each run takes STEPS steps and ends without saving, as a job that is killed. The next one
-// continues from the newest checkpoint in FOLDER, on any number of ranks that divides 12.
+// Each run takes STEPS steps and ends without saving, like a killed job. The next run continues
+// from the newest checkpoint in FOLDER, on any number of ranks that divides 12.
 
 #include <cstdio>
 #include <cstdlib>

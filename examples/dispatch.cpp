@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   try {
     const int rank = std::atoi(argv[3]);
     std::shared_ptr<SavableDataLoader> source;
-    if (rank == 0) {  // before the group, which has threads: a loader forks
+    if (rank == 0) {  // before the group, which has threads, because a loader forks
       const auto dataset = std::make_shared<const Webdataset>(open_split(argv[1]));
       source = std::make_shared<SavableDataLoader>(
           train_pipeline(dataset, {.batch_size = 4, .repeat = false}),

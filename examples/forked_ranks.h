@@ -1,5 +1,5 @@
-// Ranks of a job on this machine, as forked processes with a Comm: what a launcher and a process
-// group are in a real job.
+// Runs the ranks of a job on this machine as forked processes with a Comm, in place of the launcher
+// and process group of a real job.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace examples {
 
-/// Runs `body` on `ranks` processes at once. Whether all of them returned true.
+/// Runs `body` concurrently in `ranks` processes. Returns whether all of them returned true.
 inline bool run_ranks(int ranks, const std::function<bool(energon::Comm& comm)>& body) {
   std::vector<std::vector<energon::UniqueFd>> mesh = energon::socket_mesh(ranks);
   std::vector<pid_t> children;

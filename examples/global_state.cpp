@@ -1,8 +1,8 @@
 // The state of a whole job in one file: global_state DATASET STATE_FILE
 //
 // Three ranks take six steps; rank 0 collects their states and writes them. A new job of three
-// ranks gets them back from rank 0 and delivers what the first one delivers next; a job of two
-// continues with the rescaled state.
+// ranks receives them from rank 0 and delivers the same batches as the first job; a job of two
+// ranks continues from the rescaled state.
 
 #include "energon/distributed/global_state.h"
 

@@ -2,9 +2,9 @@
 //
 //   image_text DATASET [MODEL]
 //
-// The workers draw a random resized crop of each JPEG, decode only that part of it, and write the
-// normalized pixels into the batch; captions stay texts. With MODEL, a file of SentencePiece, they
-// make tokens of them, too, which a batch has without padding.
+// The workers draw a random resized crop of each JPEG, decode only that region, and write the
+// normalized pixels into the batch; captions stay strings. With MODEL, a SentencePiece file, they
+// also tokenize the captions; batches contain the tokens without padding.
 
 #include <cstdio>
 #include <string>

@@ -1,6 +1,6 @@
-// Makes a small multimodal dataset: per sample a JPEG, a caption, metadata and a sound.
+// Makes a small multimodal dataset; each sample has a JPEG, a caption, metadata and a sound.
 //
-//   make_demo_data FOLDER [SAMPLES [SHARDS]]      600 samples in 6 tars, if not said otherwise
+//   make_demo_data FOLDER [SAMPLES [SHARDS]]      default: 600 samples in 6 tars
 
 // In this order: jpeglib.h needs what stdio.h declares.
 // clang-format off
@@ -38,7 +38,7 @@ constexpr std::array kColors = {Color{"red", 220, 40, 40}, Color{"green", 40, 18
                                 Color{"white", 240, 240, 240}};
 constexpr std::array<std::string_view, 3> kShapes = {"circle", "square", "diamond"};
 
-// What sample `number` shows and sounds like.
+// The image and sound of sample `number`.
 struct Scene {
   explicit Scene(int number)
       : color(kColors[static_cast<std::size_t>(number) % kColors.size()]),

@@ -2,10 +2,10 @@
 # From a fresh Debian 12 machine to an exactly resumed epoch, in one command:
 #
 #   bash examples/quickstart.sh              makes a small multimodal demo set
-#   bash examples/quickstart.sh SHARDS       takes yours: a folder, a .tar, a .tgz, .tar.gz or .tar.zst
+#   bash examples/quickstart.sh SHARDS       uses yours: a folder, a .tar, a .tgz, .tar.gz or .tar.zst
 #
 # Your shards are only read: they are linked into a temporary folder, which is removed at the end.
-# ENERGON_BUILD_DIR names a build folder to take instead of installing and building.
+# ENERGON_BUILD_DIR names a build folder to use instead of installing and building.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -31,7 +31,7 @@ if [[ -z $build ]]; then
   step "2. Build (a few minutes the first time)"
   cmake=/usr/bin/cmake
   [[ -x $cmake ]] || cmake=cmake
-  build=$root/build/quickstart  # the release preset as a user builds it: no tests, and warnings are only that
+  build=$root/build/quickstart  # the release preset as a user builds it: without tests, and warnings are not errors
   options=(-D ENERGON_DEVELOPER_MODE=OFF -D ENERGON_BUILD_TESTS=OFF -D ENERGON_BUILD_BENCH=OFF -D ENERGON_BUILD_EXAMPLES=ON
     -D ENERGON_TORCH=OFF -D CMAKE_UNITY_BUILD=ON "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG")
   if ! (cd "$root" && "$cmake" --preset release -B "$build" "${options[@]}" &&

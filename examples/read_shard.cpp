@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    // The first time, the tar is indexed; the index is kept beside it.
+    // On the first run, indexes the tar and stores the index beside it.
     const auto dataset = std::make_shared<const energon::Webdataset>(energon::open_split(argv[1]));
     energon::WebdatasetReader reader(dataset);
     energon::HeapBufferPool memory;

@@ -1,7 +1,7 @@
 // A recipe with blending, packing and an error policy:    recipe METADATASET
 //
-// Texts of all datasets are packed into sequences of at most 256 bytes; what cannot be used is left
-// out and counted.
+// Texts of all datasets are packed into sequences of at most 256 bytes; unusable samples are
+// skipped and counted.
 
 #include <cstdio>
 #include <string>
@@ -13,7 +13,7 @@ using namespace energon;
 
 constexpr std::int64_t kSequenceLength = 256;
 
-// Of a captioned image the caption, of a line of JSONL the whole line.
+// The caption of an image, or the whole line of a JSONL file.
 static Sample cook(Sample crude, CookContext&) {
   const Value* text = crude.find("txt") != nullptr ? crude.find("txt") : crude.find("json");
   if (text == nullptr) {

@@ -1,4 +1,4 @@
-// A job that changes its layout twice, beside one that does not: rescale DATASET
+// Compares a job that changes its layout twice with one that does not: rescale DATASET
 //
 // 4 ranks with 2 workers each, then 2 with 3, then 8 with 1. After each part both jobs have the
 // same certificate: they delivered the same samples in the same order.
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLogicalShards = 24;
 
-// All ranks of a job; a trainer has one in each process.
+// All ranks of a job; in training, each rank is a process.
 class Job {
  public:
   Job(const PipelineFactory& pipeline, int world_size, int num_workers) {

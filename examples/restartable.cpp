@@ -1,10 +1,10 @@
-// A worker object of your own that says what its state is: three workers, then five.
+// A custom worker object with its own state: three workers, then five.
 //
 //   restartable
 //
-// The samples are had by their number, in one global order, so the run may go on with another
-// number of workers; the object adds a note of its own to the state. Prints the batches of both
-// runs and of one that was not disturbed, and whether they are equal.
+// Samples are addressed by index in one global order, so a run can resume with a different number
+// of workers. The object adds its own data to the state. Prints the batches of both runs and of an
+// uninterrupted run, and whether they are equal.
 
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +18,7 @@
 
 using namespace energon;
 
-// Squares, in batches of four; and a count of the batches that were made by anyone.
+// Squares in batches of four, and the number of batches made by all workers.
 class Squares {
  public:
   explicit Squares(const WorkerIdentity& worker)
@@ -64,7 +64,7 @@ class Squares {
 
   RestartableMap samples_;
   std::int64_t batches_ = 0;
-  std::int64_t before_ = 0;  // in earlier runs
+  std::int64_t before_ = 0;  // batches of previous runs
 };
 
 static std::string batches(RestartableDataLoader& loader, int count) {

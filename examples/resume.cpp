@@ -1,4 +1,4 @@
-// Saves in the middle, goes on, and compares with a loader that was restored:
+// Saves in the middle, continues, and compares with a restored loader:
 //
 //   resume DATASET STATE_FILE
 

@@ -1,5 +1,5 @@
-// Saves the state of a stateful loader in the middle of an epoch as JSON, loads it into another
-// one, and compares what follows:    stateful DATASET
+// Saves the state of a stateful loader in the middle of an epoch as JSON, loads the state into
+// another loader, and compares the batches that follow:    stateful DATASET
 
 #include <cstdio>
 #include <memory>

@@ -1,10 +1,10 @@
-// Trains a small classifier on JPEGs, and goes on exactly where it was stopped:
+// Trains a small classifier on JPEGs, and resumes exactly where it was stopped:
 //
 //   train_classifier DATASET CHECKPOINT STEPS
 //
-// The classes are the shapes that the JSON of the demo data names. Model, optimizer and the
-// position of the loader are saved together in the folder CHECKPOINT after the last step. A second
-// run with more STEPS continues from there; its losses are those of a run that was never stopped.
+// The classes are the shapes in the JSON of the demo data. Model, optimizer and the position of the
+// loader are saved together in the folder CHECKPOINT after the last step. A second run with more
+// STEPS continues from there; its losses equal those of an uninterrupted run.
 
 #include <array>
 #include <cstdio>
@@ -34,7 +34,7 @@ static std::int64_t class_of(const Sample& sample) {
       return static_cast<std::int64_t>(i);
     }
   }
-  throw Error(ErrorCode::kInvalidArgument, "the shape '" + std::string(shape) + "' is no class");
+  throw Error(ErrorCode::kInvalidArgument, "the shape '" + std::string(shape) + "' is not a class");
 }
 
 static Sample encode(Sample sample, CallContext& context) {
@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
   try {
     const fs::path checkpoint = argv[2];
     const std::int64_t steps = std::atoll(argv[3]);
-    SavableDataLoader loader = make_loader(argv[1]);  // before torch has threads: it forks
+    SavableDataLoader loader =
+        make_loader(argv[1]);  // before torch starts threads, because the loader forks
     torch::set_num_threads(1);
     torch::nn::Sequential model = make_model();
     torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(2e-3));
@@ -101,7 +102,8 @@ int main(int argc, char** argv) {
         std::printf("step %lld: loss %.6f\n", static_cast<long long>(step), loss.item<double>());
       }
     }
-    const fs::path fresh = checkpoint.string() + ".new";  // a kill leaves one whole checkpoint
+    const fs::path fresh =
+        checkpoint.string() + ".new";  // a killed run leaves one complete checkpoint
     fs::create_directories(fresh);
     torch::save(model, (fresh / "model.pt").string());
     torch::save(optimizer, (fresh / "optimizer.pt").string());

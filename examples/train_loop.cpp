@@ -7,11 +7,11 @@
 
 using namespace energon;
 
-// Where a model would be trained.
+// Stands in for the training step.
 static std::size_t train_step(const Sample& batch) {
   std::size_t bytes = 0;
   for (const SharedBytes& image : batch.bytes_list("jpg")) {
-    bytes += image.size();  // lies in shared memory, not copied
+    bytes += image.size();  // points into shared memory, not copied
   }
   return bytes;
 }

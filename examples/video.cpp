@@ -1,9 +1,9 @@
-// Frames of videos, spread evenly over each, as batches:
+// Batches of frames spread evenly over each video:
 //
 //   video DATASET [PART]
 //
 // Only the frames that are needed are decoded, resized on the way, and written into the batch.
-// PART is the name of the part with the video; without it, mp4.
+// PART is the name of the video part, mp4 by default.
 
 #include <cstdio>
 #include <string>

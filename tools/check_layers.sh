@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The include arrow points one way. With the repository root as include path the compiler accepts any include; this does
-# not. Prints each wrong one. tools/draw_folders.py reads the table below, too.
+# Checks that includes only point down the layers. With the repository root as include path, the compiler would accept any include. Prints
+# each wrong one. tools/draw_folders.py reads the table below, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What the folders of protocols/ stand on.
+# The folders that those of protocols/ may include.
 loaders="io energon/state energon/sample energon/order energon/stage energon/checkpoint energon/worker energon/loader energon/distributed"
-# A file includes what is in its own folder and in those above it here. Behind the bar: these only.
+# A file may include headers of its own folder and of folders above it in this list. After the bar: only these.
 folders=(
   "io"
   "io/tar"
@@ -51,7 +51,7 @@ folders=(
   "cli"
   "cli/preview"
   "cli/commands"
-  # Optional: nothing above includes it, and no system includes another.
+  # Optional: no room above includes it, and no system includes another.
   "protocols|$loaders"
   "protocols/accelerate|$loaders protocols"
   "protocols/cerebras|$loaders protocols"

@@ -1,6 +1,7 @@
-"""coverage_table.py BUILD [--lines FOLDER]: what gcov counted, by folder of the sources.
+"""coverage_table.py BUILD [--lines FOLDER]: gcov's counts by source folder.
 
-A line is one that the compiler has code for; one that several programs compile (a header's) has run if it ran in any of them.
+Counts lines for which the compiler generated code. A line that several programs compile, such as a header's, has
+run if it ran in any of them.
 """
 
 import collections

@@ -1,7 +1,7 @@
-"""draw_folders.py [--check]: docs/folders.svg, the folders of the sources and who includes whom.
+"""draw_folders.py [--check]: draws docs/folders.svg, the source folders and which includes which.
 
-Folders and their order are those of tools/check_layers.sh. An arrow that others imply is left out. With --check only says whether the
-picture is that of the sources.
+Folders and their order come from tools/check_layers.sh. Arrows that others imply are omitted. With --check, only reports whether the
+picture matches the sources.
 """
 
 import html
@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "folders.svg"
-# From the top of the picture to its bottom: what a row is called, and which folders stand in it.
+# From the top of the picture to its bottom: the label of a row, and the folders in it.
 ROWS = (
     ("programs", r"cli(/.*)?|python/src"),
     ("other systems", r"protocols(/.*)?"),
@@ -110,7 +110,7 @@ def main():
     picture = draw()
     if sys.argv[1:] == ["--check"]:
         if not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != picture:
-            sys.exit("docs/folders.svg is not that of the sources: run python3 tools/draw_folders.py")
+            sys.exit("docs/folders.svg does not match the sources: run python3 tools/draw_folders.py")
     else:
         PICTURE.write_text(picture, encoding="utf-8")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats all sources; with --check only says which are not formatted, and fails if there are any (77: no clang-format-14).
+# Formats all sources; with --check, only lists unformatted files, and fails if there are any (exit code 77 without clang-format-14).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=(-i)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets and runs them, one for each core at a time:
+# Builds the fuzz targets and runs them, one per core at a time:
 #   tools/fuzz.sh [--runs N | --seconds N] [--seed N] [--preset asan] [TARGET...]
 #
-# Without targets: all, those of tests/fuzz/CMakeLists.txt. Without a number: 60 seconds each. With --seed, every run tries the
-# same inputs in the same order, for as long as it lasts. Prints a line for each target. --preset asan: in build/asan, where most of the
+# Runs all targets of tests/fuzz/CMakeLists.txt by default, 60 seconds each. With --seed, every run tries the same inputs in the same
+# order. Prints a line per target. --preset asan: in build/asan, where most of the
 # libraries may be built already.
 # Fails if an input breaks a target; libFuzzer writes it to build/fuzz. Inputs to start from are those in tests/fuzz/corpus.tar.xz, and
 # seeds that are made of files of the repository and, where it is there, of ../shared/data; build/fuzz/corpus keeps what was found.
-# --pack writes tests/fuzz/corpus.tar.xz again: of what is in build/fuzz/corpus and the repository's seeds, the small inputs that reach all
-# edges. ENERGON_OWN_SEEDS=1 leaves ../shared/data out, whose files must not get into the corpus.
+# --pack rewrites tests/fuzz/corpus.tar.xz: from build/fuzz/corpus and the repository's seeds, it selects small inputs that reach all edges.
+# ENERGON_OWN_SEEDS=1 excludes ../shared/data, whose files must not get into the corpus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=-1
@@ -50,7 +50,7 @@ else
   python3 tests/fuzz/make_seeds.py $seeds
 fi
 
-# Freed memory that is watched: less is faster.
+# Less quarantined memory is faster.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=4}
 
 committed=build/fuzz/committed
@@ -83,7 +83,7 @@ inputs_of() {
 run_target() {
   local target=$1 corpus=build/fuzz/corpus/$1 log=build/fuzz/$1.log folders longest
   inputs_of "$target"
-  # What a hostile file may cost: ten seconds, two GiB of memory.
+  # Limits for a hostile file: ten seconds, two GiB of memory.
   local options=(-timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -seed="$seed" -artifact_prefix="build/fuzz/${target}_" -max_len="$longest")
   mkdir -p "$corpus"
   if [ -f "tests/fuzz/media/$target.dict" ]; then
@@ -100,7 +100,7 @@ run_target() {
     END { printf "%-18s %10d runs, %6d edges, %7d runs a second\n", target, runs, edges, rate }' "$log"
 }
 
-# Inputs above 64 KiB are left out.
+# Skips inputs above 64 KiB.
 pack_target() {
   local target=$1 folders longest
   inputs_of "$target"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the project builds with, from Debian 12 packages. Does nothing when all of it is there.
+# Installs the build dependencies from Debian 12 packages. Does nothing if all are installed.
 set -euo pipefail
 
 packages=(
@@ -9,7 +9,7 @@ packages=(
   libjpeg-dev libpng-dev libwebp-dev libgif-dev libtiff-dev libsentencepiece-dev
   libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libhwy-dev
 )
-# What tests and developers need besides; "minimal" leaves it out.
+# Additional packages for tests and developers; "minimal" omits them.
 if [ "${1:-}" != minimal ]; then
   packages+=(ccache libtorch-dev libgloo-dev catch2 clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 python3-dev python3-venv strace valgrind chromium)
 fi

@@ -10,7 +10,7 @@ if ! command -v clang-tidy-14 >/dev/null; then
   echo "tools/tidy.sh: clang-tidy-14 is missing: apt-get install clang-tidy-14" >&2
   exit 1
 fi
-# What the build passes to single sources.
+# Flags that the build passes to single sources.
 flags=(-std=c++20 -I. -DENERGON_VERSION='"0"' -DENERGON_SENTENCEPIECE_SHIM_PATHS='"0"')
 for codec in JPEG PNG WEBP GIF TIFF; do
   flags+=("-DENERGON_HAS_$codec=1")

@@ -1,4 +1,4 @@
-"""Runs energon_cpp and other loaders of Python in turn, each run in a process of its own (a fork of one
+"""Runs energon_cpp and other Python loaders in turn, each run in its own process (a fork of one
 that has imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
 
 First every setting is run once, briefly; before it is timed, its contents are compared with the tars, and
@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """Where things are, and how long is measured."""
+    """Paths and durations of the comparison."""
 
     python: str
     processes: LoaderProcesses
@@ -70,7 +70,7 @@ class Bench:
 
 
 def found_loaders(bench: Bench, only: list[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """{loader: works and versions} of those that can be imported; {who: why not} of the others."""
+    """{loader: works and versions} of loaders that can be imported, and {who: why not} of the others."""
     found, missing = {}, {}
     for loader in only:
         about = bench.processes.probe(loader)
@@ -94,7 +94,7 @@ def run_round(bench: Bench, settings: list[Setting], is_first: bool) -> list[dic
 
 
 def run_rounds(bench: Bench, settings: list[Setting], rounds: int) -> python_report.Runs:
-    """The runs of each setting: those of the rounds, or the first one where there were none."""
+    """The runs of each setting: those of the rounds or, without rounds, the first one."""
     first = dict(zip(settings, run_round(bench, settings, True)))
     rates = {setting: run["samples_per_second"] for setting, run in first.items()}
     chosen = python_plan.worth_measuring(rates)
@@ -120,7 +120,7 @@ def run_loops(bench: Bench, rounds: int) -> dict[str, list[float]]:
 
 
 def bench_in_cpp(bench: Bench, kind: str, flags: list[str]) -> dict[str, Any]:
-    """What `energon bench` writes, with one repetition."""
+    """The output of `energon bench` with one repetition."""
     folder = python_data.data_set_of(kind, bench.samples[kind]).folder(bench.data)
     with tempfile.TemporaryDirectory() as temporary:
         path = pathlib.Path(temporary) / "bench.json"
@@ -151,8 +151,8 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--python", required=True, help="with energon_cpp and the other loaders")
     parser.add_argument("--energon", required=True, help="the program, of the same build")
     parser.add_argument("--data", required=True, type=pathlib.Path, help="folder of the datasets")
-    parser.add_argument("--json", required=True, help="file of the report; empty: none")
-    parser.add_argument("--targets-only", action="store_true", help="only what the targets name")
+    parser.add_argument("--json", required=True, help="file for the report; empty for none")
+    parser.add_argument("--targets-only", action="store_true", help="only the settings of targets")
     parser.add_argument("--loaders", nargs="+", default=list(LOADERS), choices=LOADERS)
     parser.add_argument("--works", nargs="+", default=list(python_plan.WORKS))
     parser.add_argument("--workers", nargs="+", type=int, default=list(python_plan.WORKERS))

@@ -39,7 +39,7 @@ def check_report(report):
 
 
 def spoil(folder):
-    """Another letter in the text of each sample, which the tars' headers do not show."""
+    """Changes a letter in the text of each sample, which the tars' headers do not show."""
     for path in pathlib.Path(folder).glob("text-400/*.tar"):
         with open(path, "r+b") as tar:
             for place in range(700, path.stat().st_size - 1024, 2560):

@@ -71,7 +71,7 @@ def main():
     parser.add_argument("--bench", required=True, help="the program bench_media_crops")
     parser.add_argument("--python", required=True, help="with torch and torchvision")
     parser.add_argument("--data", required=True, help="folder of the datasets")
-    parser.add_argument("--json", required=True, help="file of the report; empty: none")
+    parser.add_argument("--json", required=True, help="file for the report; empty for none")
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--repetitions", type=int, default=5)
     arguments = parser.parse_args()

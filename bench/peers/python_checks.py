@@ -1,4 +1,4 @@
-"""Compares what a loader delivers with what the tars have, before it is measured."""
+"""Compares a loader's samples with the tars before measuring."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKED_BYTES = 64 << 20
 
 
 class WrongData(Exception):
-    """What was delivered, and what was expected."""
+    """The delivered data differ from the expected data."""
 
 
 def check(peer: Peer, samples: int) -> int:

@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 WIDTH, HEIGHT = 512, 384
-GRID = 8  # a picture is told by the means of GRID x GRID blocks
+GRID = 8  # a picture is identified by the means of GRID x GRID blocks
 MASK = (1 << 64) - 1
 
 
@@ -99,7 +99,7 @@ def _content(spec: DataSet, number: int, part: int) -> bytes:
 
 
 def _mix(value: Any) -> Any:
-    """SplitMix64: counters in, 64 well mixed bits out."""
+    """SplitMix64: maps counters to 64 well mixed bits."""
     with np.errstate(over="ignore"):
         value = value + np.uint64(0x9E3779B97F4A7C15)
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -108,7 +108,7 @@ def _mix(value: Any) -> Any:
 
 
 def _letters(number: int, part: int, size: int, is_json: bool) -> bytes:
-    """Letters from 'a' to 'p' that follow from (number, part); JSON is one object."""
+    """Letters from 'a' to 'p' computed from (number, part); JSON is one object."""
     with np.errstate(over="ignore"):
         seed = _mix(np.array([number * 16 + part], np.uint64))
         words = _mix(seed + np.arange(0, size, 8, dtype=np.uint64))
@@ -139,7 +139,7 @@ def _array(number: int, part: int) -> bytes:
 
 
 def digest_of(parts: Any) -> int:
-    """A number that tells the bytes of all parts of a sample."""
+    """A digest of the bytes of all parts of a sample."""
     total = 0
     for place, part in enumerate(parts):
         total += zlib.crc32(part) * (2 * place + 1) << (8 * place)
@@ -209,7 +209,7 @@ def tars_of(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def samples_in_order(spec: DataSet, folder: pathlib.Path) -> Iterator[list[bytes]]:
-    """The parts of each sample, for those who convert the data."""
+    """The parts of each sample, for converters."""
     for path in tars_of(folder):
         for _, contents in samples_of_tar(path, len(spec.parts)):
             yield contents

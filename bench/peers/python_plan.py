@@ -1,11 +1,11 @@
-"""What compare_python.py runs, and what is asked of it."""
+"""The runs of compare_python.py, and its targets."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-# In the order of the report. What does not install is left out.
+# In the order of the report. Loaders that cannot be installed are skipped.
 LOADERS = {
     "energon_cpp": "energon_cpp",
     "megatron_energon": "megatron-energon",
@@ -56,7 +56,7 @@ RATIOS = (
     Ratio("image", "torch", 3),
     Ratio("blob", "torch", 5),
 )
-FROM_DISK = "bytes came from a disk while they were timed"  # why a run does not count
+FROM_DISK = "bytes came from a disk while they were timed"  # reason to discard a run
 LOOP_SECONDS = 10e-6  # at most, of Python over C++ for a batch of tensors
 RESUME_RATIO = 100.0  # at least, to megatron-energon at its defaults
 RESUMING = ("energon_cpp", "megatron_energon", "stateful")

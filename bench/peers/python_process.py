@@ -39,7 +39,7 @@ class LoaderProcess:
             )
 
     def close(self) -> None:
-        """Ends it and what it started."""
+        """Ends the process and its descendants."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()

@@ -38,7 +38,7 @@ DISTRIBUTIONS = {
 }
 
 
-# What a run may fetch from a disk while it is timed; its data should be in the page cache.
+# Limit for reads from disk during a timed run; its data should be in the page cache.
 UNCACHED_BYTES = 1 << 20
 
 
@@ -63,7 +63,7 @@ def probe(name: str) -> dict[str, Any]:
     try:
         loader = module_of(name).Loader
         versions = {module: version_of(module) for module in loader.MODULES}
-    except Exception as error:  # whatever an import of others raises
+    except Exception as error:  # imports of other packages may raise anything
         return {"why_not": f"{type(error).__name__}: {error}".splitlines()[0]}
     about = {"works": loader.WORKS, "resumes": loader.RESUMES, "many": loader.MANY_WORKERS}
     return about | {"versions": versions, "reads": loader.READS}
@@ -94,7 +94,7 @@ def measure(task: dict[str, Any], job: Job) -> dict[str, Any]:
 
 
 def take(peer: Peer, batches: Any, seconds: float, least: int) -> tuple[float, int]:
-    """Takes and touches batches for so long, and at least so many: (seconds, samples)."""
+    """Takes and touches batches for a minimum time and a minimum number of batches: (seconds, samples)."""
     samples = taken = 0
     now = begin = time.monotonic()
     while now - begin < seconds or taken < least:

@@ -1,4 +1,4 @@
-"""What the consumer of every loader does with a batch: it reads each byte once, at the same cost for all.
+"""The consumer of every loader: reads each byte of a batch once, at the same cost for all.
 
 Parts of at most 16 KiB in lists are joined first: a copy costs less than a call for each of them.
 """

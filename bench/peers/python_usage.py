@@ -11,7 +11,7 @@ TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def descendants() -> list[int]:
-    """Of this process, those that live."""
+    """Live descendants of this process."""
     parents: dict[int, int] = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():

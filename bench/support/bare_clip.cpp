@@ -12,7 +12,7 @@ namespace {
 // libswscale writes whole vectors: rows of a plane begin at multiples of this.
 constexpr int kAlignment = 64;
 
-/// The frames of a file from a time on.
+/// The frames of a file from a given time on.
 class Frames {
  public:
   explicit Frames(ByteView file)
@@ -27,7 +27,7 @@ class Frames {
     ffmpeg_check(avcodec_open2(codec_.get(), decoder, nullptr), "open the decoder");
   }
 
-  // The frame of exactly this time. A seek may end after it where frames are reordered.
+  // The frame at exactly this time. Where frames are reordered, a seek may end after it.
   const AVFrame& first(std::int64_t time) {
     const std::int64_t second = av_rescale_q(1, {1, 1}, video_->time_base);
     for (std::int64_t target = time;; target -= second) {

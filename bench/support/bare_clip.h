@@ -1,5 +1,5 @@
-// Clips of videos with nothing but FFmpeg's libraries, as a loop of one's own would do it: what the
-// benchmark of video is compared with.
+// Video clips with FFmpeg's libraries alone, as in a hand-written loop: the baseline of the video
+// benchmark.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace energon::bench {
 
-/// When the frames of a video begin to show, ascending, in the unit of the stream. Throws Error
+/// Presentation times of the frames of a video, ascending, in the stream's time base. Throws Error
 /// (kInternal).
 std::vector<std::int64_t> frame_times(ByteView file);
 
@@ -25,10 +25,10 @@ enum class ClipPixels {
   kPacked,  ///< uint8 (frames, height, width, 3), by the fastest bilinear code for that
 };
 
-/// Keeps the converter from clip to clip. Not thread-safe: one per thread.
+/// Reuses the converter for all clips. Not thread-safe: one per thread.
 class BareClip {
  public:
-  /// Clips of `frames` frames, resized to `size` if it is given.
+  /// Clips of `frames` frames, resized to `size` if set.
   BareClip(int frames, std::optional<FrameSize> size, ClipPixels pixels);
 
   /// Opens the file, seeks to the key frame before `first_time`, which must be one of

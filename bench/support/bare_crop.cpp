@@ -15,15 +15,15 @@ namespace {
 // libswscale reads and writes whole vectors: rows of a plane begin at multiples of this.
 constexpr std::int64_t kVectorBytes = 64;
 
-// libswscale resizes RGB as YUV: at half the chroma it would be no faster, and further off.
+// libswscale resizes RGB as YUV: with half the chroma, it would not be faster, and less accurate.
 constexpr int kScaling = SWS_BILINEAR | SWS_FULL_CHR_H_INP | SWS_FULL_CHR_H_INT;
 
-// Errors of our own images end the benchmark.
+// Errors in our own images end the benchmark.
 [[noreturn]] void end_program(j_common_ptr /*codec*/) { std::abort(); }
 
 JSAMPROW as_row(std::byte* bytes) { return reinterpret_cast<JSAMPROW>(bytes); }
 
-// Of 1, 2, 4 and 8 eighths the least at which the crop has enough pixels.
+// The smallest of 1, 2, 4 and 8 eighths at which the crop has enough pixels.
 unsigned eighths_of(const PixelBox& crop, std::int64_t side) {
   const std::int64_t width = std::min(crop.width, side);
   const std::int64_t height = std::min(crop.height, side);
@@ -43,7 +43,7 @@ bool upsamples(const jpeg_decompress_struct& codec) {
                      });
 }
 
-// Decodes columns of the scaled image, [begin, end) or some more; returns the first.
+// Decodes columns of the scaled image, at least [begin, end); returns the first column.
 JDIMENSION crop_columns(jpeg_decompress_struct& codec, JDIMENSION begin, JDIMENSION end) {
   if (upsamples(codec)) {
     begin -= std::min<JDIMENSION>(begin, 1);
@@ -78,13 +78,13 @@ std::int64_t stride_of(std::int64_t side) {
 
 void put(float number, float& to) { to = number; }
 
-// As the nearest bfloat16, ties to even.
+// The nearest bfloat16, ties to even.
 void put(float number, std::uint16_t& to) {
   const auto bits = std::bit_cast<std::uint32_t>(number);
   to = static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// Three planes of levels to three of numbers; the compiler makes vectors of the inner loop.
+// Converts three planes of levels to floats; the compiler vectorizes the inner loop.
 template <class Number>
 void normalize(const std::byte* levels, std::int64_t side, const OutputFormat& format, Number* to) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
@@ -173,7 +173,7 @@ void BareCrop::run(ByteView encoded, const PixelBox& crop, std::span<std::byte> 
 }
 
 void BareCrop::run_own(const Decoded& image, std::span<std::byte> to) {
-  // What lies around the crop has no influence.
+  // Pixels around the crop have no influence.
   const PixelBox seen = {
       .x = static_cast<std::int64_t>(image.box.x),
       .y = static_cast<std::int64_t>(image.box.y),

@@ -1,6 +1,5 @@
-// From a JPEG to the tensor of a crop without a loader, as a loop of one's own would do it: what
-// the benchmark of crops is compared with. libjpeg-turbo decodes; what follows is either the code
-// of others or our own.
+// From a JPEG to the tensor of a crop without a loader, as in a hand-written loop: the baseline of
+// the crop benchmark. libjpeg-turbo decodes; either third-party code or our own does the rest.
 
 #pragma once
 
@@ -18,13 +17,13 @@
 
 namespace energon::bench {
 
-/// What makes a tensor of the decoded part.
+/// The code that turns the decoded region into a tensor.
 enum class CropKernels {
   kForeign,  ///< libswscale (antialiased, bilinear), then a plain loop that normalizes
   kOwn,      ///< Resizer and Normalizer of media/transform
 };
 
-/// Keeps its memory from image to image. Not thread-safe: one per thread.
+/// Reuses its memory for all images. Not thread-safe: one per thread.
 class BareCrop {
  public:
   /// Tensors of (3, side, side) in `format`, which is float32 or bfloat16 for kForeign. Throws
@@ -33,14 +32,14 @@ class BareCrop {
 
   /// Decodes the rows of `crop` and the blocks of its columns, scaled by 1/8, 1/4 or 1/2 where the
   /// crop then still has side * side pixels; resizes with antialiasing and normalizes into `to`.
-  /// Requires: a valid JPEG in colors, else the program ends; `crop` is inside of it, and for
-  /// kForeign what whole_pixels() returned. Throws Error as Resizer and Normalizer; kInternal.
+  /// Requires: a valid color JPEG, else the program ends; `crop` is inside of it, and for kForeign
+  /// what whole_pixels() returned. Throws Error as Resizer and Normalizer; kInternal.
   void run(ByteView encoded, const PixelBox& crop, std::span<std::byte> to);
 
  private:
   struct Decoded {
     ImageView view;
-    FractionalBox box;  // of the crop in the view
+    FractionalBox box;  // the crop within the view
   };
   Decoded decode(ByteView encoded, const PixelBox& crop);
   void run_own(const Decoded& image, std::span<std::byte> to);
@@ -50,7 +49,7 @@ class BareCrop {
   const OutputFormat format_;
   const CropKernels kernels_;
   const Normalizer normalizer_;
-  const Buffer levels_;  // after the resize
+  const Buffer levels_;  // levels after the resize
   Resizer resizer_;
   FfmpegPtr<SwsContext> scaler_;
   std::vector<std::byte> pixels_;

@@ -39,7 +39,7 @@ std::uint64_t BareReader::read_all(std::span<std::byte> buffer, Consumer consume
     std::byte* const place = buffer.data() + at;
     if (::pread(read.fd, place, read.size, static_cast<off_t>(read.offset)) !=
         static_cast<ssize_t>(read.size)) {
-      throw Error(ErrorCode::kIo, "the bare loop got a short read");
+      throw Error(ErrorCode::kIo, "short read in the bare loop");
     }
     sum += consume(consumer, std::span<const std::byte>(place, read.size));
     at += read.size;

@@ -23,10 +23,10 @@ class BareReader {
   /// Opens the shards. `order` lists samples by their position in the dataset. Throws Error.
   BareReader(const Webdataset& dataset, std::span<const std::int64_t> order);
 
-  /// Reads every range in turn with one pread() into `buffer`. Ranges are placed one after the
-  /// other; when the rest of the buffer is too small, the next range goes to its beginning again.
-  /// With a buffer of largest_range() bytes, all ranges reuse the same memory. Returns the sum of
-  /// what consume() gives for each range. Throws Error (kIo).
+  /// Reads every range in turn with one pread() into `buffer`. Ranges are placed one after another;
+  /// if the rest of the buffer is too small, the next range wraps to its beginning. With a buffer
+  /// of largest_range() bytes, all ranges reuse the same memory. Returns the sum of consume() over
+  /// all ranges. Throws Error (kIo).
   std::uint64_t read_all(std::span<std::byte> buffer, Consumer consumer = Consumer::kDrops) const;
 
   std::size_t largest_range() const { return largest_; }
@@ -44,13 +44,13 @@ class BareReader {
   std::size_t largest_ = 0;
 };
 
-/// Runs body(0) to body(threads - 1) at the same time and returns the seconds until all are done.
-/// No thread is left then, so loaders may be made afterwards. `body` may throw: the first error is
-/// thrown here.
+/// Runs body(0) to body(threads - 1) concurrently and returns the seconds until all are done. All
+/// threads have then ended, so loaders may be created afterwards. If `body` throws, rethrows the
+/// first error.
 double seconds_in_threads(int threads, const std::function<void(int)>& body);
 
-/// Each thread reads its part of the samples, in the given order, with one pread() per sample, and
-/// consumes it.
+/// Each thread reads its share of the samples in order, with one pread() per sample, and consumes
+/// the bytes.
 class BareSampleThreads {
  public:
   /// Thread i takes the i-th part of `order`, the positions of samples in the dataset. Its buffer
@@ -68,8 +68,8 @@ class BareSampleThreads {
   std::vector<std::vector<std::byte>> buffers_;
 };
 
-/// Each thread reads every `threads`-th shard from its begin to its end, in blocks, and reads each
-/// cache line of them. It knows nothing of samples: no loader can be faster.
+/// Each thread reads every `threads`-th shard from start to end in blocks, and touches each cache
+/// line. It ignores samples, so no loader can be faster.
 class BareBlockThreads {
  public:
   BareBlockThreads(const Webdataset& dataset, int threads);

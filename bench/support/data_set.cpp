@@ -81,7 +81,7 @@ class NoProgress final : public ProgressSink {
   void on_progress(const PrepareProgress&) override {}
 };
 
-// SplitMix64: a counter in, 64 well mixed bits out.
+// SplitMix64: maps a counter to 64 well mixed bits.
 std::uint64_t mix(std::uint64_t value) {
   value += 0x9E3779B97F4A7C15U;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -89,7 +89,7 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// Letters that follow from (sample, part); JSON parts are one JSON object.
+// Letters computed from (sample, part); JSON parts are one JSON object.
 void fill_part(const PartSpec& spec, std::int64_t sample, std::size_t part,
                std::span<std::byte> bytes) {
   const std::uint64_t seed = mix(static_cast<std::uint64_t>(sample) * 16 + part);

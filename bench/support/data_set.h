@@ -48,7 +48,7 @@ struct DataSetSpec {
   std::int64_t samples = 0;
   int shards = 1;
   std::vector<PartSpec> parts;
-  std::int64_t first = 0;  ///< number of the first sample, so that keys of several sets differ
+  std::int64_t first = 0;  ///< index of the first sample, so that keys of several sets differ
 
   std::uint64_t payload_bytes_per_sample() const;
 };

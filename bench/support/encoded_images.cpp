@@ -22,7 +22,7 @@ namespace {
 
 [[noreturn]] void fail(const char* what) { throw Error(ErrorCode::kCorruptData, what); }
 
-// Errors of our own images end the benchmark.
+// Errors in our own images end the benchmark.
 [[noreturn]] void stop(j_common_ptr /*codec*/) { std::abort(); }
 
 unsigned char* as_chars(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
@@ -37,7 +37,7 @@ std::vector<std::byte> picture(std::uint32_t seed, int width, int height) {
   rgb.reserve(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
   std::uint32_t noise = seed * 2654435761U + 1;
   const double phase = seed % 97;
-  std::vector<double> waves;  // of a row: the sines take longer than all the rest
+  std::vector<double> waves;  // of a row, precomputed because the sines take most of the time
   for (int x = 0; x < width; ++x) {
     for (int channel = 0; channel < 3; ++channel) {
       waves.push_back(std::sin((x * (channel + 1) + phase) / 31));
@@ -66,7 +66,7 @@ std::string encode_jpeg(std::span<const std::byte> rgb, int width, int height, i
   errors.error_exit = stop;
   jpeg_create_compress(&codec);
   unsigned char* bytes = nullptr;
-  unsigned long size = 0;  // NOLINT(google-runtime-int): libjpeg's
+  unsigned long size = 0;  // NOLINT(google-runtime-int): libjpeg's type
   jpeg_mem_dest(&codec, &bytes, &size);
   codec.image_width = static_cast<JDIMENSION>(width);
   codec.image_height = static_cast<JDIMENSION>(height);
@@ -83,7 +83,7 @@ std::string encode_jpeg(std::span<const std::byte> rgb, int width, int height, i
   jpeg_finish_compress(&codec);
   jpeg_destroy_compress(&codec);
   std::string encoded(reinterpret_cast<const char*>(bytes), size);
-  std::free(bytes);  // NOLINT(cppcoreguidelines-no-malloc): of libjpeg
+  std::free(bytes);  // NOLINT(cppcoreguidelines-no-malloc): allocated by libjpeg
   return encoded;
 }
 

@@ -21,8 +21,8 @@ std::string encode_jpeg(std::span<const std::byte> rgb, int width, int height, i
 std::string encode_png(std::span<const std::byte> rgb, int width, int height);
 std::string encode_webp(std::span<const std::byte> rgb, int width, int height, float quality);
 
-/// Decode into `to`, uint8 (height, width, 3), with nothing but the library of the format. Throw
-/// Error (kCorruptData).
+/// Decode into `to`, uint8 (height, width, 3), using only the library of the format. Throw Error
+/// (kCorruptData).
 void bare_jpeg(ByteView encoded, std::span<std::byte> to);
 void bare_png(ByteView encoded, std::span<std::byte> to);
 void bare_webp(ByteView encoded, std::span<std::byte> to);

@@ -24,7 +24,7 @@ class Mp4Writer {
   Mp4Writer(const Mp4Writer&) = delete;
   Mp4Writer& operator=(const Mp4Writer&) = delete;
 
-  /// Null: no more frames.
+  /// Null means no more frames.
   void write(const AVFrame* frame);
   std::string finish();
 
@@ -93,7 +93,7 @@ std::string Mp4Writer::finish() {
   return file;
 }
 
-// A plane of a picture that moves: blocks, waves and noise.
+// A plane of a moving picture: blocks, waves and noise.
 void draw_plane(AVFrame& frame, int plane, std::uint32_t seed, int time) {
   const int width = plane == 0 ? frame.width : frame.width / 2;
   const int height = plane == 0 ? frame.height : frame.height / 2;

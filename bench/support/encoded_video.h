@@ -1,4 +1,4 @@
-// Videos and sound that the benchmarks of decoding read.
+// Videos and audio for the decoding benchmarks.
 
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace energon::bench {
 
-/// What encode_video() makes.
+/// Parameters of encode_video().
 struct VideoSpec {
-  int width = 640;  ///< even, as the height
+  int width = 640;  ///< even, like the height
   int height = 360;
   int frames = 300;
   int frames_per_second = 30;

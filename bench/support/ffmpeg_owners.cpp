@@ -17,7 +17,7 @@ constexpr int kIoBytes = 1 << 16;
 }  // namespace
 
 void ffmpeg_failed(const char* what) {
-  throw Error(ErrorCode::kInternal, fmt::format("FFmpeg gave nothing for {}", what));
+  throw Error(ErrorCode::kInternal, fmt::format("FFmpeg cannot allocate {}", what));
 }
 
 int ffmpeg_check(int code, const char* what) {

@@ -25,7 +25,8 @@ struct FfmpegDelete {
 template <class T>
 using FfmpegPtr = std::unique_ptr<T, FfmpegDelete>;
 
-/// `object` with an owner. Throws Error (kInternal) if it is null; `what` says what was asked for.
+/// `object` with an owner. Throws Error (kInternal) if it is null; `what` names the object in the
+/// message.
 template <class T>
 FfmpegPtr<T> ffmpeg_owned(T* object, const char* what);
 

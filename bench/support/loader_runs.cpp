@@ -14,8 +14,8 @@
 namespace energon::bench {
 namespace {
 
-// Long enough for workers to fill their prefetch and fall asleep, so that they take nothing from
-// what is measured next.
+// Long enough for workers to fill their prefetch and fall asleep, so that they do not slow the next
+// measurement.
 constexpr std::chrono::milliseconds kRest{30};
 
 LoaderOptions loader_options(const LoaderSetup& setup) {

@@ -29,7 +29,7 @@ struct LoaderSetup {
 };
 
 enum class Length {
-  kOneEpoch,  ///< next() returns nothing after each pass over the data
+  kOneEpoch,  ///< next() returns nullopt after each pass over the data
   kEndless,
 };
 
@@ -40,7 +40,7 @@ std::unique_ptr<SavableDataLoader> make_loader(PipelineData data, const LoaderSe
 /// Reads one epoch and checks every byte, and that each sample is delivered once. Returns the
 /// order. Throws Error.
 std::vector<std::int64_t> verify_epoch(const DataSet& data, const LoaderSetup& setup);
-/// The same for opened data, whose samples are those of `spec`.
+/// The same for opened data with the samples of `spec`.
 std::vector<std::int64_t> verify_epoch(PipelineData data, const DataSetSpec& spec,
                                        const LoaderSetup& setup);
 

@@ -42,7 +42,7 @@ std::string compiler() {
 #endif
 }
 
-// "6.1" of "6.1.0-18-amd64": what follows is the build of a distribution.
+// "6.1" for "6.1.0-18-amd64": the rest is a distribution's build.
 std::string version_of(const std::string& release) {
   return release.substr(0, release.find('.', release.find('.') + 1));
 }
@@ -74,7 +74,7 @@ nlohmann::ordered_json describe_machine() {
 
 std::string build_warning() {
   if (!kSanitize.empty()) {
-    return fmt::format("built with sanitizers ({}); the numbers say nothing", kSanitize);
+    return fmt::format("built with sanitizers ({}); the numbers are meaningless", kSanitize);
   }
   if (kAssertions) {
     return fmt::format("built as {} with assertions on; use the preset release", kBuildType);

@@ -1,5 +1,4 @@
-// Describes the machine and the build of a measurement, without which a result means nothing, and
-// what its processes use.
+// Describes the machine and the build of a measurement, and the resources that its processes use.
 
 #pragma once
 

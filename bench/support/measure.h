@@ -1,4 +1,4 @@
-// Measures compared variants in turn, and consumes the bytes that they give.
+// Measures variants in turn for comparison, and consumes the bytes that they deliver.
 
 #pragma once
 
@@ -44,7 +44,7 @@ Measurement ratio(std::string name, const Measurement& of, const Measurement& to
 /// The `p`-quantile of `values`. Requires: 0 <= p <= 1, `values` not empty.
 double quantile(std::vector<double> values, double p);
 
-/// What the consumer of a benchmark does with the bytes that it gets.
+/// How the consumer of a benchmark uses the bytes.
 enum class Consumer {
   kDrops,    ///< nothing: the bytes stay in memory, ready to be read
   kTouches,  ///< reads one word of each cache line
@@ -54,7 +54,8 @@ enum class Consumer {
 /// ", touched" and so on, for the name of a variant.
 std::string_view suffix(Consumer consumer);
 
-/// Consumes `bytes`. The result depends on all that was read, so that no compiler leaves it out.
+/// Consumes `bytes`. The result depends on all bytes read, so that the compiler cannot remove the
+/// reads.
 std::uint64_t consume(Consumer consumer, std::span<const std::byte> bytes);
 
 /// Prevents the compiler from optimizing away an otherwise unused value.

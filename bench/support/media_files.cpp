@@ -82,7 +82,7 @@ std::int64_t sample_number(std::string_view key) {
   std::int64_t number = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
   if (error != std::errc() || end != key.data() + key.size() || number < 0) {
-    throw Error(ErrorCode::kCorruptData, fmt::format("the key '{}' is no number", key));
+    throw Error(ErrorCode::kCorruptData, fmt::format("the key '{}' is not a number", key));
   }
   return number;
 }

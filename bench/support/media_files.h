@@ -17,19 +17,19 @@ namespace energon::bench {
 /// Makes the parts of sample `number`, as many as there are names.
 using MakeParts = std::function<std::vector<std::string>(std::int64_t number)>;
 
-/// Which samples there are.
+/// Describes the samples.
 struct MediaFilesSpec {
-  std::string folder;              ///< of the tars; equal folders have equal samples
-  std::vector<std::string> parts;  ///< what the names of the parts end with, such as "jpg"
+  std::string folder;              ///< folder of the tars; equal folders have equal samples
+  std::vector<std::string> parts;  ///< names of the parts, such as "jpg"
   std::int64_t count = 0;          ///< of samples
 };
 
-/// Samples of media in four prepared tars; the key of a sample is its number. Thread-safe.
+/// Media samples in four prepared tars; the key of a sample is its index. Thread-safe.
 class MediaFiles {
  public:
   /// Makes the samples and their tars unless the folder is prepared already, and reads them all.
-  /// Throws Error: kMismatch if the folder has another number of samples; what preparing, opening
-  /// and reading throw.
+  /// Throws Error: kMismatch if the folder has another number number of samples; what preparing,
+  /// opening and reading throw.
   MediaFiles(const MediaFilesSpec& spec, const MakeParts& make);
 
   const std::string& folder() const { return spec_.folder; }
@@ -49,7 +49,7 @@ class MediaFiles {
   std::vector<std::string> files_;  // sample by sample
 };
 
-/// The number of the sample with this key. Throws Error (kCorruptData) if it is none.
+/// The index of the sample with this key. Throws Error (kCorruptData) if the key is not a number.
 std::int64_t sample_number(std::string_view key);
 
 }  // namespace energon::bench

@@ -12,7 +12,7 @@ namespace {
 
 // A worker that makes a batch uses at least a tick in this time.
 constexpr std::chrono::milliseconds kIdle{60};
-constexpr int kMostWaits = 100;  // on a machine that is busy otherwise
+constexpr int kMostWaits = 100;  // on a busy machine
 
 }  // namespace
 
@@ -48,8 +48,8 @@ std::int64_t MediaRun::take() {
 }
 
 double MediaRun::samples_per_second(std::int64_t samples) {
-  // What was finished before, and one more of each worker, so that the clock starts when all of
-  // them have just begun a batch.
+  // Takes the finished batches and one more from each worker, so that the clock starts when all
+  // workers have just begun a batch.
   for (int i = 0; i < kMediaWorkers * (kMediaPrefetch + 2); ++i) {
     take();
   }

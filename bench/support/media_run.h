@@ -13,15 +13,15 @@
 
 namespace energon::bench {
 
-/// As many as the machine of the targets has cores, and the floors have threads.
+/// The number of cores of the reference machine, and of threads of the floors.
 inline constexpr int kMediaWorkers = 2;
-inline constexpr int kMediaPrefetch = 2;  ///< finished batches in front of each worker
+inline constexpr int kMediaPrefetch = 2;  ///< finished batches queued per worker
 
 /// A loader with kMediaWorkers workers. Throws as SavableDataLoader.
 std::unique_ptr<SavableDataLoader> media_loader(PipelineFactory pipeline);
 
-/// Returns when no worker works any more, because all are as far ahead as they may be; or after 6
-/// s, on a machine that is busy otherwise. Throws Error (kNotFound) if a worker has ended.
+/// Waits until all workers are idle because they are as far ahead as allowed, or for 6 s on a busy
+/// machine. Throws Error (kNotFound) if a worker has ended.
 void wait_until_idle(const SavableDataLoader& loader);
 
 /// An endless loader that stays alive between repetitions. For one thread.
@@ -29,10 +29,9 @@ class MediaRun {
  public:
   explicit MediaRun(PipelineFactory endless);
 
-  /// Takes batches with at least `samples` samples in total, as many of each worker, and returns
-  /// samples/s. What was made before the call does not count. At the end waits until the workers
-  /// are at rest, so that they take nothing from what is measured next. Throws as
-  /// SavableDataLoader::next().
+  /// Takes batches with at least `samples` samples in total, equally many from each worker, and
+  /// returns samples/s. Batches made before the call do not count. Finally waits until the workers
+  /// are idle, so that they do not slow the next measurement. Throws as SavableDataLoader::next().
   double samples_per_second(std::int64_t samples);
 
  private:
@@ -41,14 +40,14 @@ class MediaRun {
   const std::unique_ptr<SavableDataLoader> loader_;
 };
 
-/// What a loader is compared with.
+/// The target of a loader.
 struct MediaTarget {
   std::string name;
   double at_least = 0;
 };
 
-/// Adds the rates to `report`, each with its ratios to the first, which is the floor, repetition by
-/// repetition; and the median ratio of the second as a target.
+/// Adds the rates to `report`, each with its per-repetition ratio to the first, which is the floor,
+/// and the median ratio of the second as a target.
 void report_rates(const std::vector<Measurement>& rates, const std::string& unit,
                   const MediaTarget& target, Report& report);
 

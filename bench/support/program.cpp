@@ -17,12 +17,12 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
   options.data_folder = (std::filesystem::temp_directory_path() / "energon-bench").string();
   options.json_path = std::string(ENERGON_BENCH_RESULTS) + "/" + name + ".json";
   CLI::App app(question);
-  app.add_option("--data", options.data_folder, "Folder of the datasets; made if missing")
+  app.add_option("--data", options.data_folder, "Folder of the datasets, created if missing")
       ->capture_default_str();
-  app.add_option("--repetitions", options.repetitions, "Rounds that count")
+  app.add_option("--repetitions", options.repetitions, "Number of measured rounds")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  app.add_option("--json", options.json_path, "File of the report; empty: none")
+  app.add_option("--json", options.json_path, "File for the report; empty for none")
       ->capture_default_str();
   add_options(app);
   CLI11_PARSE(app, argc, argv);

@@ -12,11 +12,11 @@
 namespace energon::bench {
 
 struct CommonOptions {
-  /// Folder in which datasets are made and kept.
+  /// Folder in which datasets are created and kept.
   std::string data_folder;
   /// Number of rounds after the warm-up round.
   int repetitions = 5;
-  /// File for the JSON report; empty: none.
+  /// File for the JSON report; empty for none.
   std::string json_path;
 };
 

@@ -55,7 +55,7 @@ class Report {
   std::vector<Target> targets_;
 };
 
-/// A number with three significant digits and a unit prefix: 1234567 is "1.23 M".
+/// Formats a number with three significant digits and a unit prefix: 1234567 is "1.23 M".
 std::string humanise(double value);
 
 }  // namespace energon::bench

@@ -46,7 +46,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 
-// Without the library's name and the line, which is always the first.
+// Strips the library's name and the line number, which is always 1.
 std::string reason_of(const Json::exception& error) {
   std::string_view text = error.what();
   for (const std::string_view mark : {"] ", "column "}) {
@@ -76,7 +76,7 @@ class JsonlLinter {
       feed(block);
     }
     if (!line_.empty()) {
-      end_line();  // the last line has no end of line
+      end_line();  // the last line may lack a line end
     }
     if (entries_.empty()) {
       add("no samples: the file is empty or has only blank lines");
@@ -113,7 +113,7 @@ class JsonlLinter {
     const std::uint64_t begin = std::exchange(line_begin_, line_begin_ + line_.size());
     const std::size_t first = line_.find_first_not_of(kWhiteSpace);
     if (first != std::string::npos) {
-      // The first sample has the blank lines before it, too.
+      // The first sample includes the blank lines before it.
       entries_.push_back(entries_.empty() ? 0 : begin);
       check(std::string_view(line_).substr(first, line_.find_last_not_of(kWhiteSpace) + 1 - first),
             begin + first);
@@ -170,10 +170,9 @@ class JsonlLinter {
         return;
       }
       if (!has_time_of(path, file_.identity())) {
-        report_.warnings.push_back(
-            fmt::format("{} has another modification time than the file; the index is built again "
-                        "where it is used",
-                        printable(path)));
+        report_.warnings.push_back(fmt::format(
+            "{} has a different modification time than the file; readers will rebuild the index",
+            printable(path)));
         return;
       }
       const JsonlIndex index = JsonlIndex::load(path, file_.size());
@@ -182,7 +181,7 @@ class JsonlLinter {
                                                   index.entries().begin(), index.entries().end());
       if (actual != entries_.end() || stored != index.entries().end()) {
         const auto sample = actual - entries_.begin();
-        add(fmt::format("the index beside it has other places from sample {} on; run energon "
+        add(fmt::format("the index beside it has different offsets from sample {} on; run energon "
                         "prepare on the file",
                         sample),
             actual == entries_.end() ? std::nullopt : std::optional(*actual));
@@ -197,11 +196,11 @@ class JsonlLinter {
   const std::string shard_;
   LintReport report_;
 
-  std::int64_t number_ = 0;  // of the last line that ended
+  std::int64_t number_ = 0;  // number of the last complete line
   std::uint64_t line_begin_ = 0;
-  std::string line_;                    // so far
-  std::vector<std::uint64_t> entries_;  // of the index, but for its end
-  bool has_no_object_ = false;          // then no index can be built
+  std::string line_;                    // the current line so far
+  std::vector<std::uint64_t> entries_;  // entries of the index, except the end
+  bool has_no_object_ = false;          // if true, no index can be built
 };
 
 // Reads and parses every line, and checks the index beside the file, if there is one. Throws Error
@@ -212,18 +211,18 @@ LintReport lint_jsonl(const std::string& path, const LintOptions& options) {
 
 // --- Metadatasets ---
 
-// Split files of one dataset; nothing is the usual one.
+// Split files of one dataset; nullopt is the default one.
 using SplitConfigs = std::set<std::optional<std::string>>;
 
 struct PartOfSplit {
-  std::string path;  // of the dataset
+  std::string path;  // path of the dataset
   std::optional<std::string> split_config;
   std::string part;
 
   auto operator<=>(const PartOfSplit&) const = default;
 };
 
-// What says something about the machine or the caller, not about the data.
+// Errors that concern the machine or the caller, not the data.
 bool ends_lint(ErrorCode code) {
   return code == ErrorCode::kCancelled || code == ErrorCode::kResourceExhausted ||
          code == ErrorCode::kInternal;
@@ -237,7 +236,7 @@ class MetadatasetLinter {
   LintReport run() {
     report_.datasets = 0;
     for (const MetadatasetSplit& split : read_metadataset(path_).splits) {
-      attempt(path_, fmt::format("split '{}', of which nothing was read: ", printable(split.name)),
+      attempt(path_, fmt::format("split '{}', which was not read: ", printable(split.name)),
               [&] { add_recipe(load_recipe(path_, split.name)); });
     }
     for (const std::string& path : datasets_) {
@@ -257,7 +256,7 @@ class MetadatasetLinter {
   }
 
  private:
-  // What `body` throws becomes a problem of `dataset`.
+  // Turns an exception of `body` into a problem of `dataset`.
   template <class Body>
   void attempt(const std::string& dataset, const std::string& prefix, const Body& body) {
     try {
@@ -281,7 +280,7 @@ class MetadatasetLinter {
         add({column.path, column.split_config, column.split_part});
       }
       for (const AuxReference& aux : leaf.aux) {
-        // Of a folder, and of an index of media, nothing can be checked.
+        // A folder, or an index of media, has nothing to check.
         if (aux.kind == AuxReference::Kind::kJsonl ||
             (aux.kind == AuxReference::Kind::kWebdataset &&
              detect_dataset_kind(aux.path) == DatasetKind::kPrepared)) {
@@ -330,7 +329,7 @@ class MetadatasetLinter {
     }
   }
 
-  // That the part exists and has shards; whether the split file can be read was looked at before.
+  // Checks that the part exists and has shards. The split file itself was checked before.
   void check_part(const PartOfSplit& part) {
     const std::string meta = part.path + "/.nv-meta";
     SplitConfig config;
@@ -342,7 +341,7 @@ class MetadatasetLinter {
     attempt(part.path, "", [&] { select_shards(config, part.part, meta); });
   }
 
-  // Each place of the index must be a sample of its shard.
+  // Checks that each place in the index is a sample of its shard.
   void check_join(const LeafReference& join) {
     const JoinFiles files = locate_join(join);
     const JoinIndex index = open_join_index(files, join);
@@ -371,8 +370,8 @@ class MetadatasetLinter {
           throw Error(
               ErrorCode::kCorruptData,
               fmt::format(
-                  "row {} leads to the bytes {} to {} of the shard '{}' of '{}', "
-                  "where no sample lies; run energon prepare on the metadataset",
+                  "row {} points to bytes {} to {} of shard '{}' of '{}', which are not a sample; "
+                  "run energon prepare on the metadataset",
                   i, row[c]->bytes.offset, row[c]->bytes.end(),
                   printable(files.sources[c].shards[static_cast<std::size_t>(row[c]->shard)]),
                   printable(files.sources[c].dataset_path)),
@@ -395,20 +394,20 @@ class MetadatasetLinter {
 
   std::vector<std::string> datasets_;  // by path, in the order of the recipes
   std::map<std::string, SplitConfigs> splits_;
-  std::set<PartOfSplit> parts_;  // that the recipes name
+  std::set<PartOfSplit> parts_;  // parts that the recipes use
   std::vector<LeafReference> joins_;
   std::set<std::string> checked_joins_;  // by path of the index
 };
 
-// Lints each dataset that any split names, once: leaves, datasets of joins, and auxiliary
-// datasets. Also lints the join indices. Throws Error as read_metadataset(), and kCancelled.
+// Lints each dataset of any split once: leaves, datasets of joins, and auxiliary datasets. Also
+// lints the join indices. Throws Error as read_metadataset(), and kCancelled.
 LintReport lint_metadataset(const std::string& path, const LintOptions& options) {
   return MetadatasetLinter(path, options).run();
 }
 
 // --- Datasets ---
 
-// How the rows of samples of shard `i` differ from a scan of it; nothing if they do not.
+// The first difference between the sample rows of shard `i` and its scan; nullopt if there is none.
 std::optional<LintProblem> sample_rows_problem(const SampleIndex& index, std::int64_t i,
                                                const ShardScan& scan) {
   for (std::size_t k = 0; k < scan.samples.size(); ++k) {
@@ -420,14 +419,14 @@ std::optional<LintProblem> sample_rows_problem(const SampleIndex& index, std::in
     if (row != in_tar) {
       return LintProblem{.byte_offset = sample.offset,
                          .key = sample.key,
-                         .message = row ? "index.sqlite has the sample at another place"
-                                        : "index.sqlite does not have the sample"};
+                         .message = row ? "index.sqlite has the sample at a different place"
+                                        : "index.sqlite lacks the sample"};
     }
   }
   return std::nullopt;
 }
 
-// The same for the rows of parts.
+// The same for part rows.
 std::optional<LintProblem> part_rows_problem(const SampleIndex& index, std::int64_t i,
                                              const ShardScan& scan) {
   if (!index.has_parts()) {
@@ -450,22 +449,23 @@ std::optional<LintProblem> part_rows_problem(const SampleIndex& index, std::int6
         return LintProblem{
             .byte_offset = part.content_offset,
             .key = sample.key,
-            .message = fmt::format("index.sqlite does not have the part '{}' at its place; prepare "
-                                   "the dataset again",
-                                   printable(part.name))};
+            .message = fmt::format(
+                "index.sqlite lacks the part '{}' at its place; prepare the dataset again",
+                printable(part.name))};
       }
       ++row;
     }
   }
   if (row != rows.cend()) {
     return LintProblem{.message =
-                           fmt::format("index.sqlite has {} part{} that the tar does not have",
+                           fmt::format("index.sqlite has {} part{} that the tar lacks",
                                        rows.cend() - row, rows.cend() - row == 1 ? "" : "s")};
   }
   if (const std::int64_t more = index.count_part_rows(i) - std::ssize(rows); more != 0) {
-    return LintProblem{.message = fmt::format("index.sqlite has {} part{} of samples that it does "
-                                              "not have; prepare the dataset again",
-                                              more, more == 1 ? "" : "s")};
+    return LintProblem{
+        .message = fmt::format(
+            "index.sqlite has {} part{} of samples that it lacks; prepare the dataset again", more,
+            more == 1 ? "" : "s")};
   }
   return std::nullopt;
 }
@@ -494,7 +494,7 @@ class DatasetLinter {
     findings_.move_to(report_);
     if (sqlite_ && report_.ok() && sqlite_->sample_count() != report_.samples) {
       report_.problems.push_back(
-          {.message = fmt::format("index.sqlite has {} samples, the shards have {}",
+          {.message = fmt::format("index.sqlite has {} samples, but the shards have {}",
                                   sqlite_->sample_count(), report_.samples)});
     }
     std::stable_sort(report_.problems.begin(), report_.problems.end(),
@@ -523,7 +523,7 @@ class DatasetLinter {
     }
   }
 
-  // Compares a scan with what the dataset's own files say of the shard.
+  // Compares a scan with the dataset's own files.
   void take(std::int64_t i, const ScannedShard& shard) {
     if (shard.error) {
       try {
@@ -544,7 +544,7 @@ class DatasetLinter {
     if (!dataset_.counts.empty() && dataset_.counts[static_cast<std::size_t>(i)] != samples) {
       findings_.add(
           {.shard = name(i),
-           .message = fmt::format(".info.json counts {} samples, the tar has {}",
+           .message = fmt::format(".info.json counts {} samples, but the tar has {}",
                                   dataset_.counts[static_cast<std::size_t>(i)], samples)});
     }
     if (sqlite_) {
@@ -558,10 +558,10 @@ class DatasetLinter {
     }
   }
 
-  // For plain tars: prepare refuses repeated keys, but a reader yields both samples.
+  // For plain tars: prepare rejects repeated keys, but a reader yields both samples.
   void warn_of_repeated_keys() {
     std::sort(keys_.begin(), keys_.end());
-    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> repeated;  // by two shards
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> repeated;  // by pair of shards
     for (std::size_t k = 1; k < keys_.size(); ++k) {
       if (keys_[k].first == keys_[k - 1].first) {
         ++repeated[{keys_[k - 1].second, keys_[k].second}];
@@ -569,7 +569,7 @@ class DatasetLinter {
     }
     for (const auto& [shards, count] : repeated) {
       report_.warnings.push_back(
-          fmt::format("{}: {} of its keys are in {}, too; prepare refuses this",
+          fmt::format("{}: {} of its keys are also in {}; prepare rejects this",
                       printable(name(shards.second)), count, printable(name(shards.first))));
     }
   }
@@ -594,7 +594,7 @@ class DatasetLinter {
     }
   }
 
-  // Of a shard whose rows differ, the first difference: the other rows are likely to differ, too.
+  // Only the first difference of each shard, because the other rows are likely to differ, too.
   void check_rows(std::int64_t i, const ShardScan& scan) {
     try {
       if (auto problem = sample_rows_problem(*sqlite_, i, scan)) {
@@ -617,7 +617,7 @@ class DatasetLinter {
   std::optional<SampleIndex> sqlite_;
   std::vector<std::pair<std::uint64_t, std::int64_t>> keys_;  // XXH3-64, and the shard
 
-  LintReport report_;  // used by the caller's thread only
+  LintReport report_;  // used only by the caller's thread
   LintFindings findings_;
 };
 

@@ -1,11 +1,11 @@
-// Reads a whole dataset and reports everything that is wrong with it.
+// Reads a whole dataset and reports all problems.
 //
 // Opening a dataset stops at the first problem; lint() continues and collects all problems. Each
 // shard is scanned and compared with its index, the counts in .info.json, the rows of index.sqlite
-// and, if it has any, its checksums (which reads every byte). JSON parts are parsed; for images and
-// audio only the headers are read, and nothing is decoded; LintOptions::check_part may look at the
-// rest. In a JSONL file every line is parsed. In a metadataset, each dataset that its splits name
-// is read once, and each place in its join indices is looked up.
+// and, if present, its checksums (which reads every byte). JSON parts are parsed; for images and
+// audio only the headers are read, and nothing is decoded; LintOptions::check_part can check the
+// rest. In a JSONL file every line is parsed. In a metadataset, each dataset of its splits is read
+// once, and each place in its join indices is looked up.
 
 #pragma once
 
@@ -50,22 +50,22 @@ struct LintProgress {
 
 /// Reads the whole content of a part. Throws Error (kIo, kCorruptData).
 using ReadPart = std::function<SharedBytes()>;
-/// Looks into a part, which it reads if it wants to. Returns what is wrong with it, such as "cannot
-/// be decoded: …"; nothing if all is well. Called by several threads at a time.
+/// Checks a part, reading it if necessary. Returns the problem, such as "cannot be decoded: …", or
+/// nullopt. Called concurrently.
 using CheckPart =
     std::function<std::optional<std::string>(std::string_view part, const ReadPart& read)>;
 
 struct LintOptions {
   /// Split files in .nv-meta to check; an entry without a value means split.yaml, else split.json.
-  /// Empty: the split file that a reader uses, which dataset.yaml may name.
+  /// If empty, checks the split file that a reader uses, which dataset.yaml may name.
   std::vector<std::optional<std::string>> split_configs = {};
   std::optional<std::string> cache_dir = std::nullopt;  ///< for compressed shards
   std::optional<int> threads = std::nullopt;
   /// Whether a tar without final zero blocks, or with other data after them, is a warning or a
   /// problem.
   ScanStrictness strictness = ScanStrictness::kNormal;
-  /// Called for each part in which lint() finds nothing wrong itself, and for each line of a JSONL
-  /// file, as part "json". What it throws ends the shard.
+  /// Called for each part in which lint() itself finds no problem, and for each line of a JSONL
+  /// file, as part "json". An exception ends the shard.
   CheckPart check_part = nullptr;
   std::stop_token stop = {};
   /// Called after each shard, in order.

@@ -75,7 +75,7 @@ std::string lint_recorded(const ShardRecord& shard, const std::string& folder) {
   const std::string checksums = checksum_path(index_path);
   if (shard.has_checksums && path_exists(checksums) &&
       xxh3_64(as_bytes(read_file(checksums, kNoLimit))) != shard.checksum_digest) {
-    return "its checksums are not those that were prepared; prepare the dataset again";
+    return "its checksums differ from the prepared ones; prepare the dataset again";
   }
   return "";
 }
@@ -84,7 +84,7 @@ std::string lint_recorded(const ShardRecord& shard, const std::string& folder) {
 
 namespace {
 
-// The split file `name` may name only shards of .info.json.
+// Checks that the split file `name` lists only shards of .info.json.
 void check_split(const LintedDataset& dataset, const std::string& meta,
                  const std::optional<std::string>& name, LintReport& report) {
   const std::string place = name ? printable(*name) + ": " : "";
@@ -100,7 +100,7 @@ void check_split(const LintedDataset& dataset, const std::string& meta,
       if (!known.contains(shard)) {
         report.problems.push_back(
             {.shard = shard,
-             .message = fmt::format("{}split part '{}' names it, .info.json does not", place,
+             .message = fmt::format("{}listed in split part '{}', but not in .info.json", place,
                                     printable(part.name))});
       }
     }
@@ -131,7 +131,7 @@ void check_splits(const LintedDataset& dataset, const std::string& meta, const L
 std::vector<std::string> shards_of_plain(const std::string& path, LintReport& report) {
   if (path_exists(path + "/.nv-meta")) {
     report.problems.push_back(
-        {.message = ".nv-meta/.info.json is missing: the dataset is not prepared completely"});
+        {.message = ".nv-meta/.info.json is missing: the dataset is not completely prepared"});
   }
   FoundShards found = find_shards(path);
   for (std::string& warning : found.warnings()) {
@@ -188,15 +188,15 @@ LintedDataset lint_files(const std::string& path, const LintOptions& options, Li
 
 namespace {
 
-// Called with the number of the sample, the part, and the problem, such as "is no JPEG image: …".
+// Called with the sample's index, the part, and the problem, such as "is not a JPEG image: …".
 using ReportPart =
     std::function<void(std::size_t sample, const ScannedPart& part, std::string what)>;
 
 constexpr std::uint64_t kLongestJson = std::uint64_t{64} << 20;
-// Cameras put pictures of 64 KiB in front of the header.
+// Cameras store 64 KiB thumbnails before the header.
 constexpr std::uint64_t kHeaderBytes = std::uint64_t{256} << 10;
 
-// In lower case, without the dot: of "seg.PNG" png.
+// In lower case, without the dot: "png" for "seg.PNG".
 std::string extension_of(std::string_view part) {
   std::string extension(part.substr(part.rfind('.') + 1));
   std::ranges::transform(extension, extension.begin(), [](char c) {
@@ -216,7 +216,7 @@ SharedBytes read_shared(const FileSource& tar, const ScannedPart& part) {
   return {*bytes, bytes};
 }
 
-/// Takes nothing but the place and the kind of an error, so that large documents cost no memory.
+/// Records only the place and kind of an error, so that large documents take no memory.
 class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return true; }
@@ -244,16 +244,16 @@ class JsonCheck final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 std::optional<std::string> json_problem(std::string_view text) {
-  // nlohmann::json takes it for the end of the text.
+  // nlohmann::json treats NUL as the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return fmt::format("is no valid JSON: its byte {} of {} is zero", nul, text.size());
+    return fmt::format("is not valid JSON: byte {} of {} is zero", nul, text.size());
   }
   JsonCheck check;
   if (nlohmann::json::sax_parse(text, &check)) {
     return std::nullopt;
   }
   const std::size_t at = check.position() > 0 ? check.position() - 1 : 0;
-  return fmt::format("is no valid JSON: it breaks at its byte {} of {}{}", at, text.size(),
+  return fmt::format("is not valid JSON: syntax error at byte {} of {}{}", at, text.size(),
                      at < text.size() ? fmt::format(", '{}'", printable(text.substr(at, 1))) : "");
 }
 
@@ -272,8 +272,8 @@ std::optional<std::string> problem_of(const FileSource& tar, const ScannedPart& 
 }
 
 // Reads the JSON parts of one sample completely (those above 64 MiB are skipped), and the
-// beginning of its images and audio. Parts without a problem are given to `check`, unless it is
-// empty. Throws Error (kIo, kCorruptData).
+// beginning of its images and audio. Passes parts without a problem to `check`, if set. Throws
+// Error (kIo, kCorruptData).
 void lint_parts(const FileSource& tar, const ShardScan& scan, std::size_t sample,
                 const CheckPart& check, const ReportPart& report) {
   for (const ScannedPart& part : scan.samples[sample].parts) {
@@ -291,7 +291,7 @@ void lint_parts(const FileSource& tar, const ShardScan& scan, std::size_t sample
 
 std::string different_bytes(std::int64_t sample) {
   return fmt::format(
-      "the bytes of sample {} are not those that were prepared: their checksum differs", sample);
+      "the bytes of sample {} changed since they were prepared: their checksum differs", sample);
 }
 
 class ShardLinter {
@@ -334,7 +334,7 @@ class ShardLinter {
     }
   }
 
-  // For a tar whose walk ended at `known`: the index says where the other samples are.
+  // For a tar whose walk ended at `known`: the index locates the other samples.
   void check_by_index(std::optional<std::uint64_t> known) {
     std::optional<TarIndex> index;
     std::optional<ChecksumFile> expected;
@@ -345,7 +345,7 @@ class ShardLinter {
         expected = ChecksumFile::load(path, tar_.size(), index->sample_count());
       }
     } catch (const Error&) {
-      return;  // the tar has been found broken already
+      return;  // the tar is already known to be broken
     }
     std::vector<std::byte> bytes;
     for (std::int64_t k = 0; k < index->sample_count() && !options_.stop.stop_requested(); ++k) {
@@ -386,12 +386,12 @@ class ShardLinter {
     }
   }
 
-  // Whether the index has an entry for each sample and the end, and each is right.
+  // Checks that the index has the right entry for each sample and the end.
   bool check_entries(const TarIndex& index, const ShardScan& scan) {
     const auto samples = static_cast<std::int64_t>(scan.samples.size());
     if (index.sample_count() != samples) {
       findings_.add({.shard = name_,
-                     .message = fmt::format("the index lists {} samples, the tar has {}",
+                     .message = fmt::format("the index lists {} samples, but the tar has {}",
                                             index.sample_count(), samples)});
       return false;
     }
@@ -404,7 +404,7 @@ class ShardLinter {
             {.shard = name_,
              .byte_offset = actual,
              .key = is_end ? std::nullopt : std::optional(scan.samples[at].key),
-             .message = fmt::format("the index says byte {} for {} {}, the tar {}",
+             .message = fmt::format("the index has byte {} for {} {}, but the tar {}",
                                     index.entries()[at], is_end ? "the end after sample" : "sample",
                                     is_end ? k - 1 : k, actual)});
         return false;
@@ -419,8 +419,9 @@ class ShardLinter {
       if (dataset_.records && dataset_.records->has_checksums()) {
         findings_.add(
             {.shard = name_,
-             .message = "the checksum file is missing, with which the dataset was prepared: " +
-                        printable(path)});
+             .message =
+                 "the dataset was prepared with checksums, but the checksum file is missing: " +
+                 printable(path)});
       }
       return;
     }

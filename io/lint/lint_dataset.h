@@ -1,9 +1,9 @@
 // lint() for the files of a dataset and for its shards.
 //
-// Of the dataset's own files, .info.json, the split files and the summary of the shards
-// (io/dataset/shard_record.h) are checked: they must say the same. Of a shard, the tar and the
-// files beside it: its index, its checksums; and the contents of its parts: JSON that cannot be
-// parsed, damaged headers of images and audio, and what LintOptions::check_part finds.
+// Checks that the dataset's own files, .info.json, the split files and the shard summary
+// (io/dataset/shard_record.h), agree. For a shard, checks the tar, its index and its checksums, and
+// the contents of its parts: invalid JSON, damaged headers of images and audio, and problems that
+// LintOptions::check_part reports.
 
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace energon {
 
-// --- What the threads of lint() find ---
+// --- Findings of the threads of lint() ---
 
 /// Safe to use from several threads.
 class LintFindings {
@@ -54,7 +54,7 @@ class LintFindings {
 
 // --- The files of a dataset ---
 
-/// What the dataset's own files say. Plain tars have only a folder and names.
+/// The content of the dataset's own files. Plain tars have only a folder and names.
 struct LintedDataset {
   std::string folder = {};
   std::vector<std::string> shards = {};
@@ -64,21 +64,21 @@ struct LintedDataset {
   bool records_agree = false;  ///< with names and counts; then they are compared with each shard
 };
 
-/// Reads the files of the dataset at `path`, checks the split files, and adds what is wrong to
-/// `report`. Throws Error as lint().
+/// Reads the files of the dataset at `path`, checks the split files, and adds problems to `report`.
+/// Throws Error as lint().
 LintedDataset lint_files(const std::string& path, const LintOptions& options, LintReport& report);
 
-/// The problem that `error` tells of; `shard` may be empty.
+/// Converts `error` to a problem; `shard` may be empty.
 LintProblem problem_of(const std::string& shard, const Error& error);
 
-/// Compares `shard`, as the summary has it, with its index and its checksum file in `folder`.
+/// Compares `shard`, a record of the summary, with its index and its checksum file in `folder`.
 /// Returns a problem; empty if there is none. Throws Error if a file cannot be read.
 std::string lint_recorded(const ShardRecord& shard, const std::string& folder);
 
 // --- One shard ---
 
-/// Scans the shard `name` and adds what is wrong to `findings`. Throws Error if the tar cannot be
-/// scanned to its end; then the samples of which the index knows have been checked.
+/// Scans the shard `name` and adds problems to `findings`. Throws Error if the tar cannot be
+/// scanned to its end; the samples in the index have then been checked.
 ScannedShard lint_shard(const LintedDataset& dataset, const std::string& name,
                         const LintOptions& options, LintFindings& findings);
 

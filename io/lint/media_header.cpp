@@ -9,7 +9,7 @@
 namespace energon {
 namespace {
 
-// Reads numbers out of bytes; what lies beyond the end is 0, which no caller takes for valid.
+// Reads integers from bytes; past the end, returns 0, which no caller accepts as valid.
 class Fields {
  public:
   explicit Fields(ByteView bytes) : bytes_(bytes) {}
@@ -31,10 +31,10 @@ class Fields {
   const ByteView bytes_;
 };
 
-/// A header, or how far reading came and what was wrong there.
+/// A header, or the number of bytes needed and the problem.
 struct Reading {
   std::optional<MediaHeader> header = std::nullopt;
-  std::size_t needed = 0;  ///< bytes that the header has at least
+  std::size_t needed = 0;  ///< minimum size of the header, in bytes
   std::string problem = {};
 };
 
@@ -43,12 +43,12 @@ Reading picture(MediaHeader header, std::size_t needed, std::size_t size) {
     return {.needed = needed};
   }
   if (header.width == 0 || header.height == 0) {
-    return {.problem = fmt::format("its header says {} x {} pixels", header.width, header.height)};
+    return {.problem = fmt::format("its header has {} x {} pixels", header.width, header.height)};
   }
   return {.header = header};
 }
 
-// A frame header is any of the markers SOF0 to SOF15 but DHT, JPG and DAC, which lie between them.
+// Frame headers are the markers SOF0 to SOF15, except DHT, JPG and DAC in the same range.
 bool is_frame_header(std::uint32_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
@@ -58,7 +58,7 @@ Reading read_jpeg(const Fields& fields) {
   while (at + 9 < fields.size()) {
     const std::uint32_t marker = fields.u8(at + 1);
     if (fields.u8(at) != 0xFF || marker == 0 || marker == 0xD9 || marker == 0xDA) {
-      return {.problem = fmt::format("no frame header comes before its byte {}", at)};
+      return {.problem = fmt::format("no frame header before byte {}", at)};
     }
     if (is_frame_header(marker)) {
       return picture({.format = "JPEG image",
@@ -74,7 +74,7 @@ Reading read_jpeg(const Fields& fields) {
 
 Reading read_png(const Fields& fields) {
   if (fields.size() >= 16 && fields.text(12, 4) != "IHDR") {
-    return {.problem = "its first chunk is no IHDR"};
+    return {.problem = "its first chunk is not IHDR"};
   }
   return picture({.format = "PNG image", .width = fields.big32(16), .height = fields.big32(20)}, 24,
                  fields.size());
@@ -107,7 +107,7 @@ Reading read_webp(const Fields& fields) {
     header.width = fields.little24(24) + 1;
     header.height = fields.little24(27) + 1;
   } else if (fields.size() >= 16) {
-    return {.problem = "its first chunk is none of VP8, VP8L and VP8X"};
+    return {.problem = "its first chunk is not VP8, VP8L or VP8X"};
   }
   return picture(header, 30, fields.size());
 }
@@ -124,7 +124,7 @@ Reading read_wav(const Fields& fields) {
       bytes_per_second = fields.little32(at + 16);
     } else if (fields.text(at, 4) == "data") {
       if (bytes_per_second == 0) {
-        return {.problem = "no usable format chunk comes before its data"};
+        return {.problem = "no usable format chunk before its data"};
       }
       header.seconds = static_cast<double>(size) / bytes_per_second;
       return {.header = header};
@@ -156,7 +156,7 @@ std::optional<Reading> read(const Fields& fields) {
   return std::nullopt;
 }
 
-// What an extension promises: one of the formats above.
+// The expected format for each extension.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kFormats = {
     {{"jpg", "JPEG image"},
      {"jpeg", "JPEG image"},
@@ -187,7 +187,7 @@ std::optional<std::string> media_problem(std::string_view extension, ByteView be
     return std::nullopt;
   }
   if (size == 0) {
-    return fmt::format("is empty: it has 0 bytes, expected a {}", format->second);
+    return fmt::format("is empty: expected a {}, found 0 bytes", format->second);
   }
   const Fields fields(beginning);
   const std::optional<Reading> reading = read(fields);
@@ -202,7 +202,7 @@ std::optional<std::string> media_problem(std::string_view extension, ByteView be
     return fmt::format("is a damaged {}: {}", format->second, reading->problem);
   }
   if (reading->needed > size) {
-    return fmt::format("is a damaged {}: its header needs {} bytes, it has {}", format->second,
+    return fmt::format("is a damaged {}: its header needs {} bytes, found {}", format->second,
                        reading->needed, size);
   }
   return std::nullopt;

@@ -13,22 +13,22 @@ namespace energon {
 
 struct MediaHeader {
   std::string_view format;        ///< "JPEG image"
-  std::uint32_t width = 0;        ///< pixels; 0: audio
+  std::uint32_t width = 0;        ///< pixels; 0 for audio
   std::uint32_t height = 0;       ///< pixels
-  std::uint32_t channels = 0;     ///< 0: unknown
-  std::uint32_t sample_rate = 0;  ///< of audio, in Hz
-  double seconds = 0;             ///< of audio
+  std::uint32_t channels = 0;     ///< 0 if unknown
+  std::uint32_t sample_rate = 0;  ///< audio only, in Hz
+  double seconds = 0;             ///< audio only
 };
 
-/// The header of a JPEG, PNG, GIF, WebP, BMP or WAV file. Empty for other files, for damaged ones,
-/// and if the header extends past `beginning`.
+/// The header of a JPEG, PNG, GIF, WebP, BMP or WAV file. Nullopt for other files, for damaged
+/// ones, and if the header extends past `beginning`.
 std::optional<MediaHeader> read_media_header(ByteView beginning);
 
 /// Whether a file with this extension ("jpg", lower case) should be in one of these formats.
 bool promises_media(std::string_view extension);
 
 /// The problem with the beginning of a file of `size` bytes with this extension; the content may be
-/// in another of these formats. Empty if the file looks right, or its header extends past
+/// in another of these formats. Nullopt if the file looks valid, or its header extends past
 /// `beginning`.
 std::optional<std::string> media_problem(std::string_view extension, ByteView beginning,
                                          std::uint64_t size);

@@ -30,11 +30,12 @@ const std::string& prepared_before(const std::string& path) {
   complete_commit(path);
   if (!path_exists(meta + "/index.sqlite") ||
       !(path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml"))) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("media metadata is added to prepared datasets only; run: energon "
-                            "prepare {}",
-                            printable(path)),
-                {.path = path});
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "media metadata can only be added to prepared datasets; run: energon prepare {}",
+            printable(path)),
+        {.path = path});
   }
   return path;
 }
@@ -74,7 +75,7 @@ MediaUpdate::MediaUpdate(const std::string& dataset_path)
   writer_.emplace(copy_);
 }
 
-// What a prepare would change.
+// The version of everything that a prepare changes.
 std::string MediaUpdate::version() const {
   const std::string meta = dataset_path_ + "/.nv-meta";
   return fmt::format("{}|{}", read_info_text(meta).value_or(""),
@@ -100,7 +101,8 @@ void MediaUpdate::commit() {
   staging_.write_meta_file(".info.json", as_bytes(info), file_mode_);
   if (version() != version_) {
     throw Error(ErrorCode::kInvalidArgument,
-                "another process prepared the dataset meanwhile; nothing was changed, run it again",
+                "another process prepared the dataset meanwhile; nothing was changed, run the "
+                "command again",
                 {.path = dataset_path_});
   }
   staging_.commit();
@@ -118,7 +120,7 @@ unsigned mode_of_parent(const std::string& path) {
   return status.st_mode & 0777U;
 }
 
-// Whether there were rows.
+// Whether the old file had rows.
 bool copy_rows(const std::string& from, const std::string& to) {
   try {
     return copy_media_tables(from, to);
@@ -126,10 +128,11 @@ bool copy_rows(const std::string& from, const std::string& to) {
     if (error.code() != ErrorCode::kCorruptData) {
       throw;
     }
-    throw Error(error.code(),
-                fmt::format("{}; remove this file, and store the media metadata of all files again",
-                            error.message()),
-                error.context());
+    throw Error(
+        error.code(),
+        fmt::format("{}; remove this file, and prepare the media metadata of all files again",
+                    error.message()),
+        error.context());
   }
 }
 
@@ -138,7 +141,7 @@ bool copy_rows(const std::string& from, const std::string& to) {
 FolderMediaUpdate::MetaFolder::MetaFolder(std::string path) : path_(std::move(path)) {
   is_made_ = ::mkdir(path_.c_str(), 0700) == 0;
   if (!is_made_ && errno != EEXIST) {
-    throw io_error("cannot make folder", errno, {.path = path_});
+    throw io_error("cannot create folder", errno, {.path = path_});
   }
   if (is_made_) {
     ::chmod(path_.c_str(), mode_of_parent(path_) | 0700U);
@@ -148,7 +151,7 @@ FolderMediaUpdate::MetaFolder::MetaFolder(std::string path) : path_(std::move(pa
 
 FolderMediaUpdate::MetaFolder::~MetaFolder() {
   if (is_made_) {
-    ::rmdir(path_.c_str());  // fails if there is an index now
+    ::rmdir(path_.c_str());  // fails if it now contains an index
   }
 }
 
@@ -182,7 +185,7 @@ void FolderMediaUpdate::commit() {
   if (identity_of(meta_.index()) != version_) {
     throw Error(ErrorCode::kInvalidArgument,
                 "another process stored media metadata of the folder meanwhile; nothing was "
-                "changed, run it again",
+                "changed, run the command again",
                 {.path = folder_of(folder_of(meta_.index()))});
   }
   file_.replace();

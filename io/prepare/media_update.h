@@ -1,14 +1,13 @@
 // Adds media metadata to an `index.sqlite`: all rows or none. media/metadata/add_media_metadata.h
 // computes the rows.
 //
-// The rows go into a copy of the database. That of a prepared dataset is published as a prepare
-// publishes its files (io/dataset/prepare_commit.h); other files keep their content: index.uuid
-// too, because samples and their places do not change, so join indices and the summary of the
-// shards stay valid. In a folder of files that is no dataset, `.nv-meta/index.sqlite` has nothing
-// but these rows; the new one is built under a temporary name and takes the place of the old one at
-// the end, as io/shared_folder.h says. So readers see the old file or the new one, whichever
-// process is killed, and when. Rows are only added or replaced, as in Energon: those of files that
-// are gone stay.
+// Rows are written to a copy of the database. In a prepared dataset, the copy is published like the
+// files of a prepare (io/dataset/prepare_commit.h). All other files keep their content, even
+// index.uuid: samples and their places do not change, so join indices and the shard summary stay
+// valid. In a folder of files that is not a dataset, `.nv-meta/index.sqlite` contains only these
+// rows; the new file is built under a temporary name and replaces the old one at the end
+// (io/shared_folder.h). So readers see the old file or the new one, no matter which process is
+// killed, or when. As in Energon, rows are only added or replaced: rows of deleted files stay.
 
 #pragma once
 
@@ -30,9 +29,9 @@ namespace energon {
 /// Holds the lock of the dataset's folder. Not thread-safe, but may move between threads.
 class MediaUpdate {
  public:
-  /// Completes an earlier prepare and copies the database, in which the tables are then made if
-  /// they are missing. Throws Error: kNotFound, kInvalidArgument if the folder is not prepared or
-  /// another process prepares it; kCorruptData, kIo.
+  /// Completes an earlier prepare, copies the database and creates missing tables in the copy.
+  /// Throws Error: kNotFound, kInvalidArgument if the folder is not prepared or another process
+  /// prepares it; kCorruptData, kIo.
   explicit MediaUpdate(const std::string& dataset_path);
 
   const DatasetInfo& info() const { return info_; }
@@ -42,11 +41,11 @@ class MediaUpdate {
   /// Adds the row of the part `name`, "key.part", or replaces it. Throws Error (kIo, kCorruptData).
   void add(std::string_view name, const MediaMetadata& metadata);
 
-  /// Notes the filter of this run: "EXTENSION", "HEADER" or "GLOB", and its patterns.
+  /// Records the filter of this run: "EXTENSION", "HEADER" or "GLOB", and its patterns.
   void add_filter(std::string_view strategy, std::string_view patterns);
 
-  /// Publishes the rows; nothing can be added afterwards. Throws Error: kInvalidArgument if another
-  /// process prepared the dataset meanwhile, kIo. The dataset is then as it was.
+  /// Publishes the rows; no row can be added afterwards. Throws Error: kInvalidArgument if another
+  /// process prepared the dataset meanwhile, kIo. After an Error, the dataset is unchanged.
   void commit();
 
  private:
@@ -55,11 +54,11 @@ class MediaUpdate {
   const std::string dataset_path_;
   const std::string index_path_;
   StagingFolder staging_;
-  const std::string version_;  // of the files that the rows belong to
+  const std::string version_;  // version of the files that the rows belong to
   const DatasetInfo info_;
   const unsigned file_mode_;
   std::string copy_;
-  std::optional<MediaTableWriter> writer_;  // after staging_: closed before that is removed
+  std::optional<MediaTableWriter> writer_;  // after staging_: closed before staging_ is removed
 };
 
 // --- Folders of files ---
@@ -67,29 +66,29 @@ class MediaUpdate {
 /// Holds the lock of the folder. Not thread-safe, but may move between threads.
 class FolderMediaUpdate {
  public:
-  /// Begins with the rows that there are. Throws Error: kInvalidArgument if another process is at
-  /// it, kCorruptData if the present index.sqlite is damaged; kNotFound, kIo.
+  /// Starts from the existing rows. Throws Error: kInvalidArgument if another process is updating
+  /// the folder, kCorruptData if the existing index.sqlite is damaged; kNotFound, kIo.
   explicit FolderMediaUpdate(const std::string& folder);
   FolderMediaUpdate(const FolderMediaUpdate&) = delete;
   FolderMediaUpdate& operator=(const FolderMediaUpdate&) = delete;
 
-  /// The present database, for reading with MediaIndex; nothing if there are no rows yet.
+  /// The existing database, for reading with MediaIndex; nullopt if there are no rows yet.
   const std::optional<std::string>& index_path() const { return index_path_; }
 
   /// Adds the row of the file `name`, its path relative to the folder, or replaces it. Throws Error
   /// (kIo, kCorruptData).
   void add(std::string_view name, const MediaMetadata& metadata);
 
-  /// Notes the filter of this run: "EXTENSION", "HEADER" or "GLOB", and its patterns.
+  /// Records the filter of this run: "EXTENSION", "HEADER" or "GLOB", and its patterns.
   void add_filter(std::string_view strategy, std::string_view patterns);
 
-  /// Publishes the rows; nothing can be added afterwards. Throws Error: kInvalidArgument if another
-  /// process changed index.sqlite meanwhile, which happens where locks do not work; kIo. The folder
-  /// is then as it was.
+  /// Publishes the rows; no row can be added afterwards. Throws Error: kInvalidArgument if another
+  /// process changed index.sqlite meanwhile, which happens where locks do not work; kIo. After an
+  /// Error, the folder is unchanged.
   void commit();
 
  private:
-  // The folder .nv-meta. One that was made here and is empty is removed.
+  // The folder .nv-meta. Removed on destruction if this object created it and it is empty.
   class MetaFolder {
    public:
     explicit MetaFolder(std::string path);
@@ -106,10 +105,10 @@ class FolderMediaUpdate {
 
   const UniqueFd lock_;
   const MetaFolder meta_;
-  const std::optional<FileIdentity> version_;  // of the database that the new one replaces
+  const std::optional<FileIdentity> version_;  // identity of the database to replace
   NewFile file_;
   std::optional<std::string> index_path_;
-  std::optional<MediaTableWriter> writer_;  // after file_: closed before that is removed
+  std::optional<MediaTableWriter> writer_;  // after file_: closed before file_ is removed
 };
 
 }  // namespace energon

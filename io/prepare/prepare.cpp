@@ -44,13 +44,13 @@ namespace energon {
 
 namespace fs = std::filesystem;
 
-// --- Which files of a folder are prepared ---
+// --- Selecting the shards of a folder ---
 
 namespace {
 
-// The shards in `folder`, without those whose name contains a match of one of the regular
-// expressions. At least one. Throws Error: kNotFound if there is none, kInvalidArgument for what
-// is no regular expression and for two shards with one index name; those of find_shards().
+// The shards in `folder`, at least one, except those whose name contains a match of a regular
+// expression. Throws Error: kNotFound if there are none, kInvalidArgument for an invalid regular
+// expression and for two shards with the same index name; also as find_shards().
 FoundShards choose_shards(const std::string& folder,
                           const std::vector<std::string>& exclude_regexes) {
   FoundShards found = find_shards(folder);
@@ -75,21 +75,21 @@ FoundShards choose_shards(const std::string& folder,
   }
   if (names.empty()) {
     throw Error(ErrorCode::kNotFound,
-                "no shards to prepare: no .tar, .tgz, .tar.gz or .tar.zst that is not excluded",
+                "no shards to prepare: every .tar, .tgz, .tar.gz and .tar.zst is excluded",
                 {.path = folder});
   }
   check_index_paths_differ(names);
   return found;
 }
 
-// --- The numbers of rows of shards that are scanned in any order ---
+// --- Row counts of shards that are scanned in any order ---
 
 // Thread-safe.
 class RowNumbers {
  public:
-  /// Returns the number of rows before those of `shard`, which has `counts` rows, as soon as all
-  /// earlier shards are counted. Requires: called once for each shard, also for one that failed;
-  /// before a thread waits here for a shard, other threads have begun with all earlier ones.
+  /// Sets the row counts of `shard`, waits until all earlier shards are counted, and returns the
+  /// number of rows before it. Requires: called once for each shard, even a failed one; when a
+  /// thread waits here for a shard, other threads have started all earlier ones.
   RowCounts take(std::int64_t shard, const RowCounts& counts);
 
  private:
@@ -119,15 +119,15 @@ RowCounts RowNumbers::take(std::int64_t shard, const RowCounts& counts) {
 // Not thread-safe.
 class PrepareProblems {
  public:
-  /// How many problems the error names; of the others it says the number.
+  /// Maximum number of problems in the message; the rest are only counted.
   static constexpr std::size_t kMostNamed = 50;
 
-  /// A problem of a whole shard, called `name`. Requires: shards come in order.
+  /// Adds a problem of the whole shard `name`. Requires: shards are added in order.
   void add(std::int64_t shard, std::string_view name, std::string_view text);
-  /// What made a shard unreadable. Rethrows errors that are not the shard's fault: no space, no
-  /// permission.
+  /// Adds the error that made a shard unreadable. Rethrows errors that are not the shard's fault:
+  /// no space, no permission.
   void add(std::int64_t shard, std::string_view name, const Error& error);
-  /// Keys that occur twice; `names[i]` is the shard with tar_file_id i.
+  /// Adds duplicate keys; `names[i]` is the shard with tar_file_id i.
   void add(const RepeatedKeys& keys, const std::vector<std::string>& names);
 
   bool any() const { return count_ > 0; }
@@ -171,8 +171,8 @@ void PrepareProblems::add(const RepeatedKeys& keys, const std::vector<std::strin
   for (const RepeatedKey& repeated : keys.named) {
     named_.emplace(
         repeated.again,
-        fmt::format("the key '{}' occurs twice: in {} (sample {}) and in {} (sample {}); keys "
-                    "must differ in a whole dataset",
+        fmt::format("duplicate key '{}': in {} (sample {}) and in {} (sample {}); keys must be "
+                    "unique in a dataset",
                     printable(repeated.key),
                     printable(names[static_cast<std::size_t>(repeated.first.tar_file_id)]),
                     repeated.first.sample_index,
@@ -190,7 +190,7 @@ void PrepareProblems::raise(const std::string& path) const {
   const std::string more =
       count_ > kMostNamed ? fmt::format("\n  and {} more", count_ - kMostNamed) : "";
   throw Error(ErrorCode::kCorruptData,
-              fmt::format("nothing was prepared, because of {} problem{}:{}{}\n", count_,
+              fmt::format("nothing was prepared because of {} problem{}:{}{}\n", count_,
                           count_ == 1 ? "" : "s", text, more),
               {.path = path});
 }
@@ -271,13 +271,13 @@ std::vector<std::string> check_parts_occur(const FieldMap& map,
     if (std::all_of(alternatives.begin(), alternatives.end(),
                     [&](const FieldPath& path) { return contains_name(missing, path.part); })) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the field '{}' is to be made of '{}', but the first samples have no "
-                              "such part; their parts are: {}",
+                  fmt::format("field '{}' is made from '{}', but the first samples have no such "
+                              "part; their parts are: {}",
                               printable(field.name), printable(to_text(field.expression)),
                               listed_names(part_names)));
     }
     if (!missing.empty()) {
-      warnings.push_back(fmt::format("of the parts for the field '{}', the first samples lack: {}",
+      warnings.push_back(fmt::format("the first samples lack these parts for field '{}': {}",
                                      printable(field.name), listed_names(missing)));
     }
   }
@@ -293,30 +293,30 @@ constexpr std::size_t kMaxPartNames = 50;
 void validate(const PrepareOptions& options) {
   if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the split is given by ratios and by patterns; give only one of them");
+                "the split is specified by both ratios and patterns; use only one of them");
   }
   if (options.dataset_yaml_name && options.dataset_yaml_name->find('/') != std::string::npos) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the name of the loader definition, '{}', must not have folders",
+                fmt::format("the name of the loader definition, '{}', must not contain folders",
                             printable(*options.dataset_yaml_name)));
   }
   if (options.samples && !options.dataset_yaml_name) {
     throw Error(ErrorCode::kInvalidArgument,
-                "typed samples are described in a loader definition: set dataset_yaml_name");
+                "typed samples need a loader definition: set dataset_yaml_name");
   }
 }
 
-// Before hours of scanning. Returns warnings.
+// Checked before hours of scanning. Returns warnings.
 std::vector<std::string> check_samples(const std::string& path, const PrepareOptions& options) {
   const std::string text = dataset_yaml_of(*options.samples);
   const std::string file = fmt::format("{}/.nv-meta/{}", path, *options.dataset_yaml_name);
   constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
   if (options.existing == Existing::kRefuse &&
       read_if_there(file, kLimitBytes).value_or(text) != text) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "this loader definition exists and says something else; to replace it: energon "
-                "prepare --force-overwrite",
-                {.path = file});
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "a different loader definition exists; to replace it: energon prepare --force-overwrite",
+        {.path = file});
   }
   const std::vector<FirstSample> first = first_samples(
       path, {.exclude_regexes = options.exclude_regexes, .cache_dir = options.cache_dir});
@@ -339,7 +339,7 @@ std::string ratio_text(std::span<const SplitRatio> ratios) {
   return text;
 }
 
-// Shards are not divided, so a part with a small ratio may get none. Adds a warning for each such
+// Shards are never divided, so a part with a small ratio may get none. Adds a warning for each such
 // part. Throws Error (kInvalidArgument) if the part with the largest ratio gets none.
 void check_parts_filled(const SplitConfig& split, std::span<const std::string> shards,
                         std::span<const SplitRatio> ratios, const std::string& path,
@@ -350,9 +350,9 @@ void check_parts_filled(const SplitConfig& split, std::span<const std::string> s
       continue;
     }
     std::string text = fmt::format(
-        "split part '{}' gets no shard: {} shard{} in the ratio {}, and no shard is divided; give "
-        "all to one part (--split-ratio 1,0,0), choose the shards of each part (--split-parts "
-        "NAME:REGEX), or write the samples into more shards",
+        "split part '{}' gets no shard: {} shard{} in the ratio {}, and shards are not divided; "
+        "assign all to one part (--split-ratio 1,0,0), choose the shards of each part "
+        "(--split-parts NAME:REGEX), or write the samples into more shards",
         printable(ratios[i].part), shards.size(), shards.size() == 1 ? "" : "s",
         ratio_text(ratios));
     if (ratios.begin() + static_cast<std::ptrdiff_t>(i) == largest) {
@@ -394,7 +394,7 @@ void check_not_prepared(const std::string& path, const PrepareOptions& options) 
       (path_exists(meta + "/.info.json") || path_exists(meta + "/.info.yaml"))) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        "the dataset is prepared already; to do it again: energon prepare --force-overwrite",
+        "the dataset is already prepared; to prepare it again: energon prepare --force-overwrite",
         {.path = path});
   }
 }
@@ -458,24 +458,24 @@ class Preparation {
     const auto shards = static_cast<std::int64_t>(names_.size());
     PreviousChoice choice =
         options_.strictness == ScanStrictness::kStrict
-            ? PreviousChoice{.why_none = "strict tars are asked for, and no record has that"}
+            ? PreviousChoice{.why_none = "strict tars are required, which no record covers"}
             : find_previous_prepare(path_, names_, options_.checksums == Checksums::kWrite,
                                     thread_count(options_.threads, shards));
     if (!choice.why_none.empty()) {
       report_.warnings.push_back(
-          fmt::format("all shards are scanned, not only new ones: {}", choice.why_none));
+          fmt::format("scanning all shards instead of only new ones: {}", choice.why_none));
     }
     return std::move(choice.prepare);
   }
 
-  // What is known of media in the shards that are taken over. False if no prepare had any.
+  // Copies the media metadata of the reused shards. Returns false if no prepare had any.
   bool take_previous_media() const {
     if (previous_.count() > 0) {
       return copy_media_tables(previous_.index_path, index_path_);
     }
     try {
       return SampleIndex(path_ + "/.nv-meta/index.sqlite").has_media();
-    } catch (const Error&) {  // there is none, or it is damaged
+    } catch (const Error&) {  // missing or damaged
       return false;
     }
   }
@@ -557,12 +557,12 @@ class Preparation {
       staging_.write_meta_file(*options_.dataset_yaml_name, as_bytes(crude_dataset_yaml()),
                                file_mode_);
     }
-    // Last: a folder without it is not prepared.
+    // Last, because a folder without this file is not prepared.
     staging_.write_meta_file(".info.json", as_bytes(info), file_mode_);
   }
 
   void commit() {
-    // The older form of the info would contradict the new one, and old checksums the new index.
+    // An older .info.yaml would contradict the new .info.json, and old checksums the new index.
     staging_.remove_file(".nv-meta/.info.yaml");
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(names_.size()); ++i) {
       const std::string index_path = tar_index_path(names_[static_cast<std::size_t>(i)]);
@@ -577,9 +577,9 @@ class Preparation {
       }
     }
     if (options_.stop.stop_requested()) {
-      throw Error(ErrorCode::kCancelled, "prepare was stopped; the folder is as it was before");
+      throw Error(ErrorCode::kCancelled, "prepare was stopped; the folder is unchanged");
     }
-    check_not_prepared(path_, options_);  // by another process meanwhile
+    check_not_prepared(path_, options_);  // another process may have prepared it
     staging_.commit();
   }
 
@@ -587,7 +587,7 @@ class Preparation {
   const PrepareOptions& options_;
   const FoundShards found_;
   const std::vector<std::string>& names_;  // position = tar_file_id
-  PrepareReport report_;                   // before split_, which warns in it
+  PrepareReport report_;                   // before split_, which adds warnings to it
   const SplitConfig split_;
   const unsigned file_mode_;
 
@@ -610,7 +610,7 @@ PrepareReport prepare(const std::string& path, const PrepareOptions& options,
   check_path(path);
   if (!fs::is_directory(path)) {
     throw Error(ErrorCode::kNotFound,
-                fs::exists(path) ? "not a folder; prepare takes the folder that holds the shards"
+                fs::exists(path) ? "not a folder; prepare needs the folder that contains the shards"
                                  : "no such folder",
                 {.path = path});
   }

@@ -1,11 +1,11 @@
 // Prepares a folder of shards: writes `.nv-meta`, an index per shard and, on request, checksums.
 //
 // Energon reads the result as if it had prepared the folder itself (docs/formats/energon_files.md).
-// Unlike Energon, prepare() refuses a damaged shard instead of indexing what is left of it.
-// Everything is built in a staging folder beside .nv-meta. If prepare() fails or is stopped before
-// the end, nothing is used, and the next prepare() removes what is left. If it is killed while it
-// moves the files to their places, the next process that opens or prepares the folder completes the
-// move. So a folder always has either the old set of files or the new one.
+// Unlike Energon, prepare() rejects a damaged shard instead of indexing the rest of it. Everything
+// is built in a staging folder beside .nv-meta. If prepare() fails or is stopped early, the folder
+// is unchanged, and the next prepare() removes the leftovers. If it is killed while moving the
+// files into place, the next process that opens or prepares the folder completes the move. So a
+// folder always has either the old set of files or the new one.
 
 #pragma once
 
@@ -28,8 +28,8 @@ enum class Checksums { kNone, kWrite };
 enum class Existing {
   kRefuse,
   kOverwrite,
-  /// Scan only what is new, if the shards of the earlier prepare are unchanged and come first;
-  /// otherwise all, with a warning that says why. The files are those of a prepare of all.
+  /// Scans only new shards if those of the earlier prepare are unchanged and come first; otherwise
+  /// scans all, with a warning that gives the reason. The resulting files are the same either way.
   kUpdate,
 };
 
@@ -38,7 +38,7 @@ struct PrepareOptions {
   std::vector<SplitRatio> split_ratios = {};
   std::vector<SplitPattern> split_patterns = {};
 
-  /// Shards whose name contains a match of one of these regular expressions are left out.
+  /// Shards whose name contains a match of one of these regular expressions are excluded.
   std::vector<std::string> exclude_regexes = {};
 
   Existing existing = Existing::kRefuse;
@@ -52,19 +52,20 @@ struct PrepareOptions {
   Checksums checksums = Checksums::kNone;
 
   /// Name of a minimal loader definition (crude samples) that is written into .nv-meta unless it
-  /// exists, so that Energon can open the folder. Absent: none is written.
+  /// exists, so that Energon can open the folder. Unset means that none is written.
   std::optional<std::string> dataset_yaml_name = "dataset.yaml";
 
-  /// What the loader definition says instead: the type of the samples, and how they are made of
-  /// parts, each of which the first samples must have in some alternative. Replaces the definition
-  /// that exists; with Existing::kRefuse that is an Error.
+  /// The content of the loader definition instead: the type of the samples and the parts of their
+  /// fields. For each field, the first samples must have the parts of at least one alternative.
+  /// Replaces an existing definition; with Existing::kRefuse, that is an Error.
   std::optional<TypedSamples> samples = std::nullopt;
 
-  /// Where compressed shards are expanded (io/index/index_cache.h). Absent: default_cache_dir().
+  /// Where compressed shards are expanded (io/index/index_cache.h). Unset means
+  /// default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
 
-  /// Shards scanned concurrently. Absent: one per core, at most 16. For each, the rows of up to
-  /// three shards are in memory, about 100 bytes per part.
+  /// Number of shards scanned concurrently. Unset means one per core, at most 16. Each uses memory
+  /// for the rows of up to three shards, about 100 bytes per part.
   std::optional<int> threads = std::nullopt;
 
   /// Stops the work after the shards that are being scanned, with Error (kCancelled).
@@ -75,7 +76,7 @@ struct PrepareProgress {
   std::int64_t shards_done = 0;
   std::int64_t shards_total = 0;
   std::int64_t samples = 0;
-  std::uint64_t bytes = 0;  ///< of the uncompressed shards done
+  std::uint64_t bytes = 0;  ///< uncompressed size of the shards done
 };
 
 /// Called after each shard, in order, on the thread that called prepare().
@@ -90,11 +91,11 @@ struct PrepareReport {
   std::int64_t kept_shards = 0;  ///< unchanged since the earlier prepare, so not scanned
   std::int64_t samples = 0;
   std::int64_t parts = 0;
-  std::uint64_t bytes = 0;  ///< of the uncompressed shards; of kept ones, of the samples
+  std::uint64_t bytes = 0;  ///< uncompressed size of the shards; for kept shards, of their samples
   std::vector<std::string> part_names;  ///< distinct, sorted, the first 50 found
   SplitConfig split;                    ///< as written
-  /// Shards have no media metadata, though the earlier prepare had some (energon prepare-media):
-  /// those that were scanned.
+  /// True if the scanned shards have no media metadata although the earlier prepare had some
+  /// (energon prepare-media).
   bool lacks_media = false;
   std::vector<std::string> warnings;
 };
@@ -113,8 +114,8 @@ PrepareReport prepare(const std::string& path, const PrepareOptions& options,
 
 // --- Before a prepare ---
 //
-// What the first samples of a folder of shards have: to ask how typed samples are made of them, and
-// to check the answer.
+// The parts of the first samples of a folder of shards: used to ask how typed samples are made from
+// them, and to check the answer.
 
 struct FirstPart {
   std::string name = {};
@@ -124,7 +125,7 @@ struct FirstPart {
 struct FirstSample {
   std::string shard = {};  ///< relative to the folder
   std::string key = {};
-  std::vector<FirstPart> parts = {};  ///< in the order of the tar
+  std::vector<FirstPart> parts = {};  ///< in tar order
 };
 
 struct FirstSamplesOptions {

@@ -32,11 +32,11 @@ constexpr std::size_t kShownKeys = 5;
 
 void check_not_stopped(const std::stop_token& stop) {
   if (stop.stop_requested()) {
-    throw Error(ErrorCode::kCancelled, "prepare was stopped; the earlier index is as it was");
+    throw Error(ErrorCode::kCancelled, "prepare was stopped; the existing index is unchanged");
   }
 }
 
-// One dataset of a join with its index open.
+// One dataset of a join, with its index open.
 class Side {
  public:
   explicit Side(const JoinSource& source)
@@ -64,7 +64,7 @@ class Side {
     return keys != excluded_keys_.end() && keys->second.contains(key);
   }
 
-  /// Empty if there is no such sample, or it is excluded.
+  /// Nullopt if there is no such sample, or it is excluded.
   std::optional<JoinPlace> find(const std::string& key) const {
     const auto location = index_.find_sample(key);
     if (!location || is_excluded(*location, key)) {
@@ -81,7 +81,7 @@ class Side {
     return JoinPlace{.shard = position->second, .bytes = location->bytes};
   }
 
-  /// Calls visit(key, place) for all samples that are not excluded, in the order of the part.
+  /// Calls visit(key, place) for all samples that are not excluded, in the order of the split part.
   template <typename Visit>
   void for_each(const Visit& visit) const {
     for (std::size_t i = 0; i < source_.shards.size(); ++i) {
@@ -137,8 +137,9 @@ class Side {
 
   const JoinSource& source_;
   const SampleIndex index_;
-  std::vector<std::string> shard_names_;                      // by tar_file_id
-  std::unordered_map<std::int64_t, std::int64_t> positions_;  // tar_file_id to place in the part
+  std::vector<std::string> shard_names_;  // by tar_file_id
+  std::unordered_map<std::int64_t, std::int64_t>
+      positions_;  // tar_file_id to position in the split part
   std::set<std::int64_t> excluded_shards_;
   std::unordered_map<std::int64_t, std::set<std::string>> excluded_keys_;
 };
@@ -177,7 +178,7 @@ class Joining {
     std::vector<std::string> first_keys;
   };
 
-  // Empty if the sample is skipped.
+  // Nullopt if the sample is skipped.
   std::optional<JoinRow> match(const std::string& key, const JoinPlace& place) {
     JoinRow row(sides_.size());
     row[0] = place;
@@ -187,7 +188,7 @@ class Joining {
       is_skipped = is_skipped || (!row[c] && sides_[c]->source().nonmatch == Nonmatch::kSkip);
     }
     if (is_skipped) {
-      return std::nullopt;  // also if another dataset has no match and would complain
+      return std::nullopt;  // even if another dataset without a match requires one
     }
     for (std::size_t c = 1; c < sides_.size(); ++c) {
       if (row[c]) {
@@ -212,7 +213,7 @@ class Joining {
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("{} of the {} samples of {} have no match in this dataset: '{}'{}; "
-                      "set nonmatch: skip or nonmatch: none for it if that is right",
+                      "if this is intended, set nonmatch: skip or nonmatch: none for it",
                       unmatched_[c].count, report_.primary_samples,
                       printable(sides_.front()->source().dataset_path),
                       fmt::join(unmatched_[c].first_keys, "', '"),
@@ -232,13 +233,13 @@ void make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) {
-    throw io_error("cannot make the folder of join indices", error.value(), {.path = path});
+    throw io_error("cannot create the folder of join indices", error.value(), {.path = path});
   }
 }
 
 bool is_join_index(std::string_view name) { return name.starts_with("join_index_"); }
 
-// The names of all join indices, without those that are being written.
+// The names of all join indices, except unfinished ones.
 std::vector<std::string> list_indices(const std::string& folder) {
   std::vector<std::string> indices;
   std::error_code error;
@@ -253,8 +254,9 @@ std::vector<std::string> list_indices(const std::string& folder) {
   return indices;
 }
 
-// `before` was listed before the metadataset was read: what another process makes meanwhile, for a
-// newer version of it, stays. Also what a killed prepare has left is removed, but that is not told.
+// `before` was listed before the metadataset was read, so indices that another process creates
+// meanwhile for a newer version stay. Leftovers of a killed prepare are also removed, but not
+// reported.
 std::vector<std::string> remove_unused(const std::string& folder,
                                        const std::vector<std::string>& before,
                                        const std::set<std::string>& used) {
@@ -279,7 +281,7 @@ JsonlReport prepare_jsonl(const std::string& path, const std::stop_token& stop) 
   const FileSource jsonl(path);
   const std::string index_path = jsonl_index_path(path);
   JsonlReport report;
-  // Who prepares wants what is there now, but hears of it.
+  // An explicit prepare uses the file as it is now, but with a warning.
   if (auto proof = jsonl_proof_of_shrinking(index_path, jsonl.size())) {
     report.warnings.push_back(std::move(*proof));
   }
@@ -302,7 +304,7 @@ MetadatasetReport prepare_metadataset(const std::string& path, const std::stop_t
   const Metadataset file = read_metadataset(path);
   MetadatasetReport report;
   std::set<std::string> used;
-  UniqueFd lock;  // held while the indices are renewed
+  UniqueFd lock;  // held while the indices are rebuilt
   const std::string folder = file.path + ".cache";
   if (path_exists(folder)) {
     lock = lock_folder(folder, "metadataset");

@@ -14,7 +14,7 @@ namespace energon {
 
 struct JsonlReport {
   std::int64_t samples = 0;
-  std::vector<std::string> warnings = {};  ///< that the replaced index proves that the file shrank
+  std::vector<std::string> warnings = {};  ///< if the replaced index proves that the file shrank
 };
 
 /// Writes the index beside the file, replacing an existing one. Throws Error as
@@ -30,7 +30,7 @@ struct JoinReport {
 
 /// Joins by sample key and replaces the index. Rows are in the order of the first dataset: shards
 /// as the split part lists them, samples as in their shard. Excluded shards and samples of all
-/// datasets are left out. Requires: `join` is a leaf of kind kJoin. Throws Error:
+/// datasets are skipped. Requires: `join` is a leaf of kind kJoin. Throws Error:
 ///   kInvalidArgument  not prepared; samples without a match if nonmatch is error (the message
 ///                     names the first keys); matches in shards outside their split part
 ///   kCorruptData      a key occurs twice, or files of a dataset contradict each other

@@ -26,7 +26,7 @@ namespace energon {
 
 namespace {
 
-// Where each sample begins, and where the last one ends.
+// The start of each sample, and the end of the last one.
 std::vector<std::uint64_t> index_entries(const ShardScan& scan) {
   std::vector<std::uint64_t> entries;
   entries.reserve(scan.samples.size() + 1);
@@ -37,7 +37,7 @@ std::vector<std::uint64_t> index_entries(const ShardScan& scan) {
   return entries;
 }
 
-// With --force-overwrite, the lost samples are a warning only.
+// With --force-overwrite, lost samples are only a warning.
 void check_not_shrunk(const std::optional<std::string>& proof, const std::string& old_index,
                       Existing existing, std::vector<std::string>* warnings) {
   if (!proof) {
@@ -54,7 +54,7 @@ void check_not_shrunk(const std::optional<std::string>& proof, const std::string
   }
 }
 
-// The scan, compared with the index that an earlier one left.
+// Scans the shard and compares the result with an existing index.
 ScannedShard scan_and_compare(const std::string& path, const FileSource& tar,
                               const PrepareOptions& options, std::vector<std::uint64_t>& entries) {
   const std::string old_index = tar_index_path(path);
@@ -72,7 +72,7 @@ ScannedShard scan_and_compare(const std::string& path, const FileSource& tar,
 ScannedShard prepare_shard(const std::string& path, const std::string& index_path,
                            const std::string& checksums_path, unsigned file_mode,
                            const PrepareOptions& options) {
-  // Before the scan: a shard that changes meanwhile must not look like the one that was scanned.
+  // Before the scan, so that a shard that changes meanwhile is detected.
   const FileIdentity identity = FileSource(path).identity();
   const FileSource tar(ensure_expanded(path, options.cache_dir));
   std::vector<std::uint64_t> entries;
@@ -104,27 +104,27 @@ namespace {
 
 constexpr std::uint64_t kNoSizeLimit = UINT64_MAX;
 
-// The first of what keeps the shard, whose record and count are known, from being taken over; empty
-// if there is nothing. Then fills in the rest.
+// The first reason why the shard, whose record and count are known, cannot be reused. If empty, the
+// rest of the shard is filled in.
 std::string changed_in(const std::string& shard_path, bool needs_checksums, ShardRecord& record) {
   const FileSource file(shard_path);
   if (file.size() != record.size_bytes || file.identity().mtime_ns != record.mtime_ns) {
-    return "has another size or modification time";
+    return "has a different size or modification time";
   }
   const std::string index_path = tar_index_path(shard_path);
   // Offsets of a compressed shard are those of its expanded copy, which is not needed here.
   const bool is_compressed = compression_of_name(shard_path) != Compression::kNone;
   const TarIndex index = TarIndex::load(index_path, is_compressed ? kNoSizeLimit : file.size());
   if (index.digest() != record.index_digest || index.sample_count() != record.sample_count) {
-    return "has another index";
+    return "has a different index";
   }
   if (!is_compressed && header_digest(file, index) != record.header_digest) {
-    return "has other headers";
+    return "has different headers";
   }
   if (needs_checksums) {
     const std::string checksums = checksum_path(index_path);
     if (!path_exists(checksums)) {
-      return "has no file of checksums";
+      return "has no checksum file";
     }
     record.has_checksums = true;
     record.checksum_digest = xxh3_64(as_bytes(read_file(checksums, kNoSizeLimit)));
@@ -133,7 +133,7 @@ std::string changed_in(const std::string& shard_path, bool needs_checksums, Shar
   return "";
 }
 
-// Empty: all shards are unchanged.
+// Empty if all shards are unchanged.
 std::string find_change(const std::string& dataset_path, PreviousPrepare& previous,
                         bool needs_checksums, int threads) {
   std::vector<std::string> changes(previous.shards.size());
@@ -173,8 +173,8 @@ PreviousChoice look(const std::string& dataset_path, std::span<const std::string
     const auto position = static_cast<std::size_t>(previous.count());
     const ShardRecord* const record = records->find(shard.name);
     if (position >= names.size() || names[position] != shard.name || record == nullptr) {
-      return none(fmt::format("shard '{}' is gone, or another one now stands before it",
-                              printable(shard.name)));
+      return none(
+          fmt::format("shard '{}' is gone, or is preceded by a new shard", printable(shard.name)));
     }
     previous.shards.push_back(shard);
     previous.records.push_back(*record);
@@ -196,9 +196,9 @@ PreviousChoice look(const std::string& dataset_path, std::span<const std::string
     samples += shard.sample_count;
   }
   if (SampleIndex(previous.index_path).sample_count() != samples) {
-    return none("index.sqlite has another number of samples than .info.json");
+    return none("index.sqlite and .info.json have different numbers of samples");
   }
-  // Where nothing can be locked, another prepare may have replaced files meanwhile.
+  // Where locks do not work, another prepare may have replaced files meanwhile.
   if (read_file(meta + "/index.uuid") != records->uuid()) {
     return none("another process prepared the dataset meanwhile");
   }
@@ -219,7 +219,7 @@ PreviousChoice find_previous_prepare(const std::string& dataset_path,
 
 ScannedShard read_prepared_shard(const PreviousPrepare& previous, std::int64_t tar_file_id) {
   const auto shard = static_cast<std::size_t>(tar_file_id);
-  const SampleIndex index(previous.index_path);  // of this thread
+  const SampleIndex index(previous.index_path);  // each thread has its own
   const auto fail = [&](std::string_view what) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("index database: {} of shard '{}'; prepare the dataset again with "

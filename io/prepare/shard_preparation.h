@@ -1,5 +1,5 @@
-// What prepare() does with one shard, without looking at any other; and the shards of an earlier
-// prepare with which nothing need be done again.
+// The steps of prepare() for a single shard, independent of other shards, and the shards of an
+// earlier prepare that can be reused.
 
 #pragma once
 
@@ -17,42 +17,41 @@ namespace energon {
 
 // --- One shard ---
 
-/// Scans the tar at `path`. Writes its index to `index_path` and, where `options` asks for
-/// checksums, these to `checksums_path`, both with `file_mode`. Thread-safe. Throws Error
-/// (kCorruptData) for a tar that cannot be read, that was changed meanwhile, or that lost samples
-/// since its earlier index was made: with Existing::kOverwrite, the latter is a warning of the
-/// scan.
+/// Scans the tar at `path`. Writes its index to `index_path` and, if requested by `options`, its
+/// checksums to `checksums_path`, both with `file_mode`. Thread-safe. Throws Error (kCorruptData)
+/// for a tar that cannot be read, that changes meanwhile, or that has lost samples since it was
+/// last indexed; with Existing::kOverwrite, lost samples are only a warning of the scan.
 ScannedShard prepare_shard(const std::string& path, const std::string& index_path,
                            const std::string& checksums_path, unsigned file_mode,
                            const PrepareOptions& options);
 
 // --- Shards of an earlier prepare ---
 
-/// The first shards of a dataset, unchanged since they were prepared: their indices stay, and their
-/// rows are read from `index.sqlite` instead of the tars.
+/// The first shards of a dataset, unchanged since they were prepared: their indices are kept, and
+/// their rows are read from `index.sqlite` instead of the tars.
 struct PreviousPrepare {
   std::vector<ShardCount> shards = {};
   std::vector<ShardRecord> records = {};  ///< of these shards
-  std::string index_path = {};            ///< has the rows of these shards and no others
+  std::string index_path = {};            ///< contains the rows of these shards only
 
   std::int64_t count() const { return static_cast<std::int64_t>(shards.size()); }
 };
 
 struct PreviousChoice {
   PreviousPrepare prepare = {};
-  std::string why_none = {};  ///< if nothing can be taken over, though there was a prepare
+  std::string why_none = {};  ///< the reason if there was a prepare that cannot be reused
 };
 
-/// Looks at the earlier prepare of `dataset_path`. It can be taken over if its shards are the first
-/// of `names`, in the same order, and if each has the recorded size, modification time, headers and
-/// index, and a file of checksums if `needs_checksums`. Everything else is a reason to scan all
-/// shards again. `threads` compare the shards.
+/// Checks whether the earlier prepare of `dataset_path` can be reused: its shards are the first of
+/// `names`, in the same order, and each has the recorded size, modification time, headers and
+/// index, and a checksum file if `needs_checksums`. Anything else is a reason to scan all shards
+/// again. Compares the shards on `threads` threads.
 PreviousChoice find_previous_prepare(const std::string& dataset_path,
                                      std::span<const std::string> names, bool needs_checksums,
                                      int threads);
 
-/// Reads shard `tar_file_id` of an earlier prepare back, as prepare_shard() found it. Thread-safe.
-/// Throws Error (kCorruptData) if the rows of the shard are damaged.
+/// Reads shard `tar_file_id` of an earlier prepare, with the same result as prepare_shard().
+/// Thread-safe. Throws Error (kCorruptData) if the rows of the shard are damaged.
 ScannedShard read_prepared_shard(const PreviousPrepare& previous, std::int64_t tar_file_id);
 
 }  // namespace energon

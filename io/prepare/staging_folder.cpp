@@ -36,7 +36,7 @@ struct stat status_of(const std::string& path) {
 
 void make_folder(const std::string& path, unsigned mode) {
   if (::mkdir(path.c_str(), 0700) != 0) {
-    throw io_error("cannot make folder", errno, {.path = path});
+    throw io_error("cannot create folder", errno, {.path = path});
   }
   ::chmod(path.c_str(), mode);
 }
@@ -88,7 +88,7 @@ StagingFolder::StagingFolder(std::string dataset_path, unsigned folder_mode)
       id_(random_digits()),
       path_(fmt::format("{}/{}.{}", dataset_path_, kStagingPrefix, id_)),
       folder_mode_(folder_mode),
-      // It is on the dataset's folder, which exists before and after the commit.
+      // The lock is on the dataset's folder, which exists before and after the commit.
       lock_(lock_folder(dataset_path_, "folder")) {
   complete_commit(dataset_path_);
   remove_abandoned_stagings(dataset_path_);
@@ -134,7 +134,7 @@ void StagingFolder::remove_file(const std::string& path) {
   steps_.push_back({.kind = CommitStep::Kind::kRemove, .to = path});
 }
 
-// Finds what could make a commit fail half-way, before anything is published.
+// Detects conditions that would make a commit fail halfway, before anything is published.
 void StagingFolder::check_targets() const {
   std::set<std::string> folders;
   for (const CommitStep& step : steps_) {
@@ -180,7 +180,7 @@ void StagingFolder::commit() {
   write_file_atomically(staged("journal"), as_bytes(encode_journal(steps_)));
   sync_folder(path_);
   publish_commit(dataset_path_, path_);
-  is_committed_ = true;  // from here on the journal needs what was staged
+  is_committed_ = true;  // from here on, the journal needs the staged files
   sync_folder(dataset_path_);
   complete_commit(dataset_path_);
 }
@@ -192,8 +192,7 @@ UniqueFd lock_folder(const std::string& path, std::string_view what) {
   }
   if (try_lock(lock.get()) == Locked::kNo) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("another process prepares this {} at the moment", what),
-                {.path = path});
+                fmt::format("another process is preparing this {}", what), {.path = path});
   }
   return lock;
 }

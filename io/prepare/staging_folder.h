@@ -2,9 +2,9 @@
 //
 // The folder is `.nv-meta.prepare.<id>` beside the future .nv-meta, so a move is a rename. The id
 // is random, so two prepares never write into the same folder. Where locks work, the lock of the
-// dataset's folder prevents a second prepare; where they do not, both run, and the later one's
-// files stay (io/dataset/prepare_commit.h). The next prepare removes what a killed one left, once
-// it is unchanged for kAbandonedAfter.
+// dataset's folder prevents a second prepare; where they do not, both run, and the files of the
+// later one win (io/dataset/prepare_commit.h). The next prepare removes the leftovers of a killed
+// one once they are unchanged for kAbandonedAfter.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class StagingFolder {
   /// Completes an earlier published prepare, then creates the folder, empty. Throws Error:
   /// kInvalidArgument if another process holds the lock, kIo.
   StagingFolder(std::string dataset_path, unsigned folder_mode);
-  /// Removes what was not committed.
+  /// Removes everything unless committed.
   ~StagingFolder();
   StagingFolder(const StagingFolder&) = delete;
   StagingFolder& operator=(const StagingFolder&) = delete;
@@ -33,7 +33,8 @@ class StagingFolder {
   std::string meta_file(std::string_view name);
   void write_meta_file(std::string_view name, ByteView content, unsigned mode);
 
-  /// The path to build a file at that goes elsewhere. Thread-safe for different `number`s.
+  /// The path at which to build a file that belongs outside .nv-meta. Thread-safe for different
+  /// `number`s.
   std::string loose_file(std::int64_t number, std::string_view suffix) const;
   /// Registers a move of the loose file to `to`, relative to the dataset's folder.
   void move_loose_file(std::int64_t number, std::string_view suffix, const std::string& to);
@@ -62,8 +63,8 @@ class StagingFolder {
   bool is_committed_ = false;
 };
 
-/// Takes the advisory lock of the folder `path`, which closing the descriptor releases. Where locks
-/// do not work, another process may hold it, too (io/shared_folder.h). `what` is prepared:
+/// Acquires the advisory lock of the folder `path`; closing the descriptor releases it. Where locks
+/// do not work, another process may also hold it (io/shared_folder.h). `what` is being prepared:
 /// "folder", "metadataset". Throws Error: kInvalidArgument if another process has the lock;
 /// kNotFound, kIo.
 UniqueFd lock_folder(const std::string& path, std::string_view what);

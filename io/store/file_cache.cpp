@@ -41,8 +41,8 @@ namespace fs = std::filesystem;
 // another process later.
 //
 // The folder is `energon-cache-<random digits>`, accessible to its owner only. It holds a file
-// `lock` that is locked while the process lives. A process that creates such a folder removes those
-// beside it that no process holds; on a file system without locks, those unchanged for
+// `lock` that is locked while the process lives. A process that creates such a folder removes
+// sibling folders that no process holds; on a file system without locks, those unchanged for
 // kAbandonedAfter (io/shared_folder.h).
 
 namespace {
@@ -68,7 +68,7 @@ class CacheFolder {
 constexpr std::string_view kPrefix = "energon-cache-";
 constexpr const char* kLockName = "lock";
 
-// Whether the lock is still that of the folder: one that is removed is renamed before.
+// Whether the locked file is still the one in the folder. A folder is renamed before it is removed.
 bool is_in_place(int lock, const std::string& folder) {
   struct stat held {};
   struct stat named {};
@@ -76,8 +76,8 @@ bool is_in_place(int lock, const std::string& folder) {
          held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-// By the lock; without locks, by how long nothing was put into the folder or taken from it. A
-// living cache whose folder is removed reads from its stores.
+// Decided by the lock or, without locks, by the time since a file was added or removed. A live
+// cache whose folder is removed reads from its stores.
 bool is_left_behind(int lock, const std::string& folder) {
   const Locked locked = try_lock(lock);
   struct stat status {};
@@ -89,24 +89,24 @@ bool is_left_behind(int lock, const std::string& folder) {
   return now && *now - changed >= kAbandonedAfter;
 }
 
-// Others may write to the parent, too: a link, or a folder of theirs, is none of ours.
+// Other users may write to the parent, too: ignore links and their folders.
 void remove_if_left_behind(const std::string& path) {
   const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status {};
   if (!folder.valid() || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid()) {
     return;
   }
-  // Without its lock file it is being made, or was being removed. Making one tells its maker that
-  // it came too late.
+  // A folder without its lock file is being created or removed. Creating the file tells its creator
+  // that it is too late.
   const UniqueFd lock(
       ::openat(folder.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid() || !is_left_behind(lock.get(), path)) {
     return;
   }
-  // Renamed first: its maker, if there is one, could lock another file in it while it is emptied.
+  // Renamed first, because a live creator could lock another file in it while it is emptied.
   const std::string gone = path + "-gone";
   if (::rename(path.c_str(), gone.c_str()) == 0) {
-    std::error_code ignored;  // the next one tries again
+    std::error_code ignored;  // the next cache tries again
     fs::remove_all(gone, ignored);
   }
 }
@@ -129,14 +129,14 @@ CacheFolder::CacheFolder(const std::string& parent_folder) {
     fs::create_directories(parent, error);
   }
   if (error) {
-    throw io_error("cannot make the folder for caches", error.value(), {.path = parent_folder});
+    throw io_error("cannot create the folder for caches", error.value(), {.path = parent_folder});
   }
   remove_left_behind(parent);
   constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     path_ = fmt::format("{}/{}{}", parent, kPrefix, random_digits());
     if (::mkdir(path_.c_str(), 0700) != 0) {
-      throw io_error("cannot make a cache folder; choose another parent folder", errno,
+      throw io_error("cannot create a cache folder; choose another parent folder", errno,
                      {.path = path_});
     }
     lock_.reset(
@@ -144,14 +144,14 @@ CacheFolder::CacheFolder(const std::string& parent_folder) {
     if (!lock_.valid() && errno != ENOENT) {
       const int failure = errno;
       ::rmdir(path_.c_str());
-      throw io_error("cannot make the lock of a cache folder", failure, {.path = path_});
+      throw io_error("cannot create the lock of a cache folder", failure, {.path = path_});
     }
     if (lock_.valid() && try_lock(lock_.get()) != Locked::kNo && is_in_place(lock_.get(), path_)) {
       return;
     }
-    // Another process took it for left behind, and removes it.
+    // Another process considers the folder abandoned and removes it.
   }
-  throw Error(ErrorCode::kIo, "cache folders vanish as soon as they are made", {.path = parent});
+  throw Error(ErrorCode::kIo, "cache folders vanish as soon as they are created", {.path = parent});
 }
 
 CacheFolder::~CacheFolder() {
@@ -165,7 +165,7 @@ CacheFolder::~CacheFolder() {
 //
 // Files in the folder of a file cache.
 
-// Writes a new file; false if it could not be written. Does not sync: nobody reads the file after
+// Writes a new file; returns false on failure. Does not sync: nobody reads the file after
 // a crash.
 bool write_cached(const std::string& path, ByteView content) noexcept {
   const UniqueFd fd(
@@ -180,8 +180,8 @@ bool write_cached(const std::string& path, ByteView content) noexcept {
   return true;
 }
 
-// The bytes of the file; nothing if it is not as it was written, because somebody cleaned the
-// folder of temporary files.
+// The bytes of the file; nullopt if it is not as written, because someone cleaned the folder for
+// temporary files.
 std::optional<SharedBytes> read_cached(const std::string& path, std::uint64_t size_bytes) {
   try {
     const FileSource file(path);
@@ -225,8 +225,8 @@ struct CacheEntry {
   std::list<std::shared_ptr<CacheEntry>>::iterator request = {};  // while kRequested
   std::string path = {};                                          // in the folder of the cache
   FileStoreItem item = {};                                        // has bytes only while kInMemory
-  std::uint64_t size_bytes = 0;                                   // from kInMemory on
-  std::exception_ptr error = {};                                  // if kFailed
+  std::uint64_t size_bytes = 0;                                   // set from kInMemory on
+  std::exception_ptr error = {};                                  // set if kFailed
 };
 
 class FileCacheCore {
@@ -270,7 +270,7 @@ class FileCacheCore {
   void give_room_back(const CacheEntry& entry) ENERGON_REQUIRES(mutex_);
   bool is_settled() const ENERGON_REQUIRES(mutex_);
 
-  void serve();  // a thread
+  void serve();  // body of a thread
 
   const FileCacheOptions options_;
   const OwnerProcess owner_;
@@ -285,11 +285,11 @@ class FileCacheCore {
   mutable Condition settled_;  // is_settled() may have become true
 
   bool is_closed_ ENERGON_GUARDED_BY(mutex_) = false;
-  // Keys view the entry.
+  // Keys point into the entry.
   std::map<std::pair<std::string_view, std::string_view>, Entry> entries_
       ENERGON_GUARDED_BY(mutex_);
   std::list<Entry> requests_ ENERGON_GUARDED_BY(mutex_);  // in request order
-  // For room, in order; at most one per thread.
+  // Entries that wait for room, in order; at most one per thread.
   std::vector<const CacheEntry*> waiting_ ENERGON_GUARDED_BY(mutex_);
   int busy_ ENERGON_GUARDED_BY(mutex_) = 0;  // threads that read or write
   std::int64_t next_file_ ENERGON_GUARDED_BY(mutex_) = 0;
@@ -315,8 +315,7 @@ std::string parent_folder(const FileCacheOptions& options) {
   return folder.string();
 }
 
-// Threads that start during its lifetime receive no signals, which are meant for the user's
-// threads.
+// Threads started during its lifetime receive no signals, which belong to the user's threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -332,7 +331,7 @@ class SignalsBlocked {
   sigset_t before_ = {};
 };
 
-// An Error is copied for each catcher, because Error::with() changes it. Other exceptions are
+// An Error is copied for each catch, because Error::with() modifies it. Other exceptions are
 // shared.
 [[noreturn]] void rethrow(const std::exception_ptr& failure) {
   try {
@@ -394,7 +393,7 @@ bool FileCacheCore::is_of_this_process() const noexcept { return owner_.is_curre
 void FileCacheCore::check_process() const {
   if (!is_of_this_process()) {
     throw Error(ErrorCode::kCancelled,
-                "a file cache is used after fork(); every process makes its own");
+                "a file cache is used after fork(); each process must create its own");
   }
 }
 
@@ -444,7 +443,7 @@ void FileCacheCore::drop_reference(const Entry& entry) noexcept {
       give_room_back(*entry);
       break;
     case CachePhase::kInMemory:
-      room_.notify_all();  // its thread waits for room, or writes and looks afterwards
+      room_.notify_all();  // its thread waits for room, or is writing and checks afterwards
       break;
     case CachePhase::kReading:
     case CachePhase::kUncached:
@@ -507,7 +506,7 @@ void FileCacheCore::wait_until_settled() const {
   }
 }
 
-// A thread that was woken but does not run yet counts by what woke it.
+// A thread that was woken but is not running yet is counted by the event that woke it.
 bool FileCacheCore::is_settled() const {
   const bool all_wait_for_room = waiting_.size() == static_cast<std::size_t>(options_.threads);
   return busy_ == 0 && (requests_.empty() || all_wait_for_room) &&
@@ -531,7 +530,7 @@ void FileCacheCore::serve() {
     fetch(entry);
     --busy_;
     settled_.notify_all();
-    // This may be the last reference, and destroys a function of the user with the entry.
+    // This may be the last reference; releasing it destroys a function of the user.
     const MutexUnlock unlocked(mutex_);
     entry.reset();
   }
@@ -543,7 +542,7 @@ void FileCacheCore::fetch(const Entry& entry) {
   }
 }
 
-// True if the file is in memory and is to be written.
+// Returns true if the file is in memory and should be written.
 bool FileCacheCore::read(CacheEntry& entry) {
   entry.phase = CachePhase::kReading;
   const std::int64_t number = next_file_++;
@@ -572,7 +571,7 @@ bool FileCacheCore::read(CacheEntry& entry) {
   return true;
 }
 
-// False if there will be no room: the file is too large, nobody wants it any more, or the cache
+// Returns false if there will be no room: the file is too large or no longer needed, or the cache
 // ends.
 bool FileCacheCore::wait_for_room(CacheEntry& entry) {
   if (entry.size_bytes > options_.max_bytes) {
@@ -580,7 +579,7 @@ bool FileCacheCore::wait_for_room(CacheEntry& entry) {
     entry.item.bytes = {};
     return false;
   }
-  waiting_.push_back(&entry);  // allocates nothing: there is a place for each thread
+  waiting_.push_back(&entry);  // does not allocate: capacity is reserved for each thread
   --busy_;
   settled_.notify_all();
   while (!is_unwanted(entry) && !(waiting_.front() == &entry && fits(entry))) {
@@ -637,8 +636,8 @@ void FileCacheCore::give_room_back(const CacheEntry& entry) {
 
 namespace {
 
-// In a forked child the threads are not there, and the mutex and the condition variables are as the
-// parent had them: to destroy those can wait forever. So they stay.
+// In a forked child, the threads do not exist, and the mutex and condition variables are in the
+// parent's state: destroying them may block forever, so they are leaked.
 void keep_for_ever(std::shared_ptr<FileCacheCore> core) {
   static Mutex mutex;
   static auto* const kept ENERGON_PT_GUARDED_BY(mutex) =
@@ -650,20 +649,20 @@ void keep_for_ever(std::shared_ptr<FileCacheCore> core) {
 }  // namespace
 
 void validate(const FileCacheOptions& options) {
-  constexpr int kMaxThreads = 1024;  // more are a mistake
+  constexpr int kMaxThreads = 1024;  // more must be a mistake
   if (options.threads < 1 || options.threads > kMaxThreads) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("FileCacheOptions::threads is {}, it must be from 1 to {}",
-                            options.threads, kMaxThreads));
+                fmt::format("FileCacheOptions::threads is {}, expected 1 to {}", options.threads,
+                            kMaxThreads));
   }
   if (options.max_bytes < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                "FileCacheOptions::max_bytes is 0, it must be at least 1");
+                "FileCacheOptions::max_bytes is 0, expected at least 1");
   }
   if (options.max_files < 1) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("FileCacheOptions::max_files is {}, it must be at least 1", options.max_files));
+        fmt::format("FileCacheOptions::max_files is {}, expected at least 1", options.max_files));
   }
 }
 

@@ -1,14 +1,15 @@
 // A cache of files from file stores, which fetches them in the background before they are needed.
 //
 //   auto file = cache.get_lazy("images", open_images, "000123.jpg");  // returns at once
-//   …                                              // shuffled, packed, perhaps never looked at
+//   …                                              // shuffled, packed, perhaps never used
 //   const SharedBytes bytes = file->get().bytes;   // in memory from here on
 //
 // Threads of the cache read the files that samples refer to and write them to a local disk;
-// LazyFile::get() reads a file back into memory. A file stays cached as long as any LazyFile for
-// it. When the cache is full, fetches wait for room, in request order. get() never waits for room;
-// it reads the store. No file is fetched twice at the same time. Nothing persists: the folder is
-// removed with the cache or, if its process was killed, when the next cache is made beside it.
+// LazyFile::get() reads a file back into memory. A file stays cached as long as any LazyFile refers
+// to it. When the cache is full, fetches wait for room, in request order. get() never waits for
+// room; it reads from the store. No file is fetched twice at the same time. Nothing persists: the
+// folder is removed with the cache or, if its process was killed, when the next cache is created
+// beside it.
 
 #pragma once
 
@@ -23,7 +24,7 @@
 namespace energon {
 
 struct FileCacheOptions {
-  /// Where the cache creates its folder; should be a fast local disk. Absent: the system's
+  /// Where the cache creates its folder; should be a fast local disk. Unset means the system's
   /// temporary folder.
   std::optional<std::string> parent_folder = std::nullopt;
   /// Concurrent fetches, from 1 to 1024. Each holds one file in memory until it is written.
@@ -60,10 +61,10 @@ class LazyFile {
   LazyFile(const LazyFile&) = delete;
   LazyFile& operator=(const LazyFile&) = delete;
 
-  /// The file, as its store gives it; may be called repeatedly. Waits for a fetch that is reading
-  /// the file, never for one that has not started or waits for room. Each call throws what the
-  /// store threw, or Error (kCancelled) if the cache is destroyed, even during the wait, or belongs
-  /// to another process.
+  /// The file, as returned by its store; may be called repeatedly. Waits for a fetch that is
+  /// reading the file, never for one that has not started or waits for room. Each call throws what
+  /// the store threw, or Error (kCancelled) if the cache is destroyed, even during the wait, or
+  /// belongs to another process.
   FileStoreItem get() const;
 
   const std::string& store_id() const;
@@ -82,15 +83,15 @@ class FileCache {
   /// Throws Error (kInvalidArgument, kIo, kNotFound, kResourceExhausted).
   explicit FileCache(const FileCacheOptions& options = {});
   /// Finishes reads and writes in progress, stops the threads, and removes the folder. Every
-  /// LazyFile::get(), also one that is waiting, then throws Error (kCancelled).
+  /// LazyFile::get(), even one that is waiting, then throws Error (kCancelled).
   ~FileCache();
   FileCache(const FileCache&) = delete;
   FileCache& operator=(const FileCache&) = delete;
 
   /// Starts to fetch `name` from the store `store_id`, unless a fetch was already started.
   /// `open_store` opens that store and must always open the same one. Threads of the cache and
-  /// calling threads call it, possibly concurrently, as long as the cache lives, so it must own
-  /// what it needs. LazyFile::get() reports errors of the store.
+  /// calling threads call it, possibly concurrently, as long as the cache lives, so it must own the
+  /// data it needs. LazyFile::get() reports errors of the store.
   std::shared_ptr<LazyFile> get_lazy(const std::string& store_id, const StoreFactory& open_store,
                                      std::string name);
 

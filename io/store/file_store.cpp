@@ -33,7 +33,7 @@ namespace {
   throw Error(code, problem, {.path = store.path(), .sample_key = std::string(name)});
 }
 
-// The normal form of the path of a file.
+// The normalized path of a file.
 fs::path name_in_folder(const FolderFileStore& store, std::string_view name) {
   fs::path relative = fs::path(name).lexically_normal();
   if (name.empty() || name.find('\0') != std::string_view::npos || relative.is_absolute() ||
@@ -112,7 +112,7 @@ FileStoreItem JsonlFileStore::get(std::string_view name) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) {
     fail(ErrorCode::kInvalidArgument,
-         "a line of a JSONL file is looked up by its number: \"3\" or \"3.json\"", *this, name);
+         "a line of a JSONL file is looked up by its index: \"3\" or \"3.json\"", *this, name);
   }
   if (!index_) {
     const std::string index_path = ensure_jsonl_indexed(path(), cache_dir_);
@@ -160,18 +160,19 @@ std::unique_ptr<FileStore> make_file_store(const AuxReference& reference,
 
 namespace {
 
-// When so many shards are open, all are closed. Opening one again costs little compared with
-// looking up a part.
+// When this many shards are open, all are closed. Reopening one costs little compared with looking
+// up a part.
 constexpr std::size_t kMaxOpenShards = 128;
 
 DatasetInfo read_info(const std::string& path) {
   auto info = read_dataset_info(path + "/.nv-meta");
   if (!info || !path_exists(path + "/.nv-meta/index.sqlite")) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("files are looked up in prepared datasets only; run: energon prepare "
-                            "{}",
-                            printable(path)),
-                {.path = path});
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("files can only be looked up in prepared datasets; run: energon prepare "
+                    "{}",
+                    printable(path)),
+        {.path = path});
   }
   return std::move(*info);
 }
@@ -183,7 +184,7 @@ DatasetInfo read_info(const std::string& path) {
                                           "such as 000123.jpg");
 }
 
-// The path of the new error is the store's; the file of the old one goes into its message.
+// The new error has the store's path; the file of the old error goes into its message.
 Error of_store(const Error& error, const FileStore& store, std::string_view name) {
   const auto& where = error.context();
   const bool is_elsewhere = where.path && *where.path != store.path();
@@ -218,15 +219,16 @@ struct WebdatasetFileStore::Opened {
 // The name of the shard that has the part.
 const std::string& WebdatasetFileStore::Opened::shard_of(const PartLocation& part) const {
   if (part.tar_file_id >= static_cast<std::int64_t>(info.shards.size())) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the part is in shard {}, but .info.json names {} shards; prepare the "
-                            "dataset again",
-                            part.tar_file_id, info.shards.size()));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format(
+            "the part is in shard {}, but .info.json lists {} shards; prepare the dataset again",
+            part.tar_file_id, info.shards.size()));
   }
   return info.shards[static_cast<std::size_t>(part.tar_file_id)].name;
 }
 
-// The uncompressed tar that has the part. Opens it and checks it against its record if need be.
+// The uncompressed tar that contains the part, opened and checked against its record if necessary.
 const FileSource& WebdatasetFileStore::Opened::tar_of(const PartLocation& part,
                                                       const std::string& folder,
                                                       const std::optional<std::string>& cache_dir) {
@@ -306,7 +308,7 @@ FileStoreItem WebdatasetFileStore::read(std::string_view name, const PartLocatio
 
 // --- Open stores for many threads ---
 
-/// Takes a store out of the pool for one use; giving it back allocates nothing, so cannot fail.
+/// Takes a store out of the pool for one use. Returning it does not allocate, so it cannot fail.
 class StorePool::Lease {
  public:
   Lease(StorePool& pool, const std::string& store_id, const StoreFactory& open_store)
@@ -317,11 +319,11 @@ class StorePool::Lease {
     }
     store_.push_back(open_store());
     if (store_.front() == nullptr) {
-      throw Error(ErrorCode::kInvalidArgument, "the function that opens a file store gave none",
+      throw Error(ErrorCode::kInvalidArgument, "the function that opens a file store returned null",
                   {.path = store_id});
     }
   }
-  // Also after an error: a name that is not there does a store no harm.
+  // Even after an error: a missing name does not harm a store.
   ~Lease() { give_back(); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -343,7 +345,7 @@ class StorePool::Lease {
   }
 
   StorePool& pool_;
-  // A map's elements stay where they are.
+  // Elements of a map have stable addresses.
   Stores* idle_ ENERGON_PT_GUARDED_BY(pool_.mutex_) = nullptr;
   Stores store_;  // one
 };

@@ -35,7 +35,7 @@ class MediaIndex;
 struct FileStoreItem {
   SharedBytes bytes;              ///< owned; may outlive the store
   std::string source_path;        ///< the file that was read
-  std::string shard;              ///< its name in the dataset; in a folder, the name looked up
+  std::string shard;              ///< shard name in the dataset; in a folder, the name looked up
   std::int64_t sample_index = 0;  ///< in the shard; 0 in a folder
   ByteRange range;                ///< in source_path
 };
@@ -50,13 +50,13 @@ class FileStore {
   ///   kCorruptData, kIo
   virtual FileStoreItem get(std::string_view name) = 0;
 
-  /// What was prepared about the file `name` (energon prepare-media), without reading it; nothing
-  /// if it is no image, sound or video, or could not be read. In a folder, what it was like then: a
-  /// file that was changed or removed since still has its row. Throws Error as get(), and
-  /// kUnsupported if the store has no media metadata.
+  /// The prepared metadata of the file `name` (energon prepare-media), without reading the file;
+  /// nullopt if it is not an image, audio or video file, or was unreadable. In a folder, describes
+  /// the file at that time: a file that was changed or removed since still has its row. Throws
+  /// Error as get(), and kUnsupported if the store has no media metadata.
   virtual std::optional<MediaMetadata> get_media_metadata(std::string_view name);
 
-  /// As given to the constructor: a folder or a JSONL file.
+  /// As passed to the constructor: a folder or a JSONL file.
   const std::string& path() const { return path_; }
 
  protected:
@@ -68,10 +68,10 @@ class FileStore {
 
 /// Parts of a prepared dataset, in any of its splits, by "key.part". Each get() looks up the part
 /// in index.sqlite and does one read, of the part and the header before it, which must belong to
-/// this part. Excluded samples are found, too.
+/// this part. Excluded samples are also found.
 class WebdatasetFileStore final : public FileStore {
  public:
-  /// `cache_dir` is where compressed shards are expanded (io/index/index_cache.h); absent:
+  /// `cache_dir` is where compressed shards are expanded (io/index/index_cache.h); unset means
   /// default_cache_dir().
   explicit WebdatasetFileStore(std::string path,
                                std::optional<std::string> cache_dir = std::nullopt);
@@ -104,7 +104,7 @@ class FolderFileStore final : public FileStore {
   std::unique_ptr<MediaIndex> media_;  // empty before the first get_media_metadata()
 };
 
-/// Lines of a JSONL file, by their sample number: "3" or "3.json". The bytes are those of
+/// Lines of a JSONL file, by sample index: "3" or "3.json". The bytes are those of
 /// JsonlIndex::range(), including the end of the line.
 class JsonlFileStore final : public FileStore {
  public:
@@ -119,7 +119,7 @@ class JsonlFileStore final : public FileStore {
   std::optional<JsonlIndex> index_;
 };
 
-/// The store that `reference` names; nothing is opened yet.
+/// The store for `reference`; no file is opened yet.
 std::unique_ptr<FileStore> make_file_store(
     const AuxReference& reference, const std::optional<std::string>& cache_dir = std::nullopt);
 
@@ -128,7 +128,7 @@ std::unique_ptr<FileStore> make_file_store(
 /// Opens a new store on each call. Called in any thread.
 using StoreFactory = std::function<std::unique_ptr<FileStore>()>;
 
-/// One thread at a time uses a store. The pool keeps as many stores per `store_id` as were ever in
+/// One thread at a time uses a store. Per `store_id`, the pool keeps as many stores as were ever in
 /// use at once. Thread-safe.
 class StorePool {
  public:

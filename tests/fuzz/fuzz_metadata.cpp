@@ -1,4 +1,4 @@
-// Files that people write: recipes, split files, dataset infos. The first byte says which.
+// Hand-written files: recipes, split files, dataset infos. The first byte selects the kind.
 
 #include <string>
 

@@ -1,5 +1,5 @@
-// State files of ranks and jobs. The checksum is set right first, else nothing after it would be
-// reached.
+// State files of ranks and jobs. Fixes the checksum first; otherwise no code after its check would
+// be reached.
 
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// Shards: tars, compressed or not, through the walk that makes indices.
+// Shards: tars, compressed or not, through the scan that builds indices.
 
 #include <sys/mman.h>
 #include <unistd.h>

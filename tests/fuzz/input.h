@@ -1,5 +1,5 @@
-// What the fuzz targets have in common. Bad input is an energon::Error; whatever else is thrown,
-// and what the sanitizers find, ends the run.
+// Shared by the fuzz targets. Bad input is an energon::Error; any other exception, and any
+// sanitizer finding, ends the run.
 
 #pragma once
 
@@ -16,7 +16,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Calls `read`, which may throw Error. Always 0, as libFuzzer wants it.
+/// Calls `read`, which may throw Error. Always returns 0, as libFuzzer requires.
 template <class Read>
 int try_to_read(const Read& read) {
   try {
@@ -26,7 +26,7 @@ int try_to_read(const Read& read) {
   return 0;
 }
 
-/// What is read and written again is read as the same.
+/// Aborts unless `holds`, such as that a value survives a round trip.
 inline void require(bool holds) {
   if (!holds) {
     std::abort();

@@ -68,7 +68,7 @@ class Corpus:
         (folder / name).write_bytes(content)
 
     def add_with_choices(self, target, name, content, first=None, count=1):
-        """`first` are the first choices; the others are random."""
+        """Choices that begin with `first`; the rest are random."""
         for i in range(count):
             choices = bytes(first or ()) + self.random.randbytes(CHOICES - len(first or ()))
             self.add(target, f"{i}_{name}", choices + content)

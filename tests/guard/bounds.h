@@ -1,12 +1,11 @@
-// The most that a batch may cost, all in one place. Beside each bound: what was counted when it was
-// set. A bound is lowered with the code that makes it possible, and raised only for a reason that
-// the commit gives.
+// Upper bounds for the cost of a batch, each with the count at the time it was set. Lower a bound
+// together with the code that makes it possible; raise one only with a reason in the commit.
 
 #pragma once
 
 namespace energon::testing {
 
-/// operator new, a batch of 64 samples in the steady state, of g++ 12.
+/// Calls of operator new for a batch of 64 samples in the steady state, with g++ 12.
 struct AllocationBounds {
   double read_one_part;   ///< loader without workers, 300 B
   double read_two_parts;  ///< 600 and 200 B
@@ -22,16 +21,16 @@ inline constexpr AllocationBounds kAllocations = {
 
 /// System calls, in the steady state.
 struct SystemCallBounds {
-  double preads;  ///< of a batch of 64 from 16 slices
+  double preads;  ///< for a batch of 64 from 16 slices
 
-  /// Of the transport, on both sides together. A sleep costs four, a nap of the trainer one.
-  double small_batch;  ///< of 1 or 8 samples of 300 B
-  double batch;        ///< of 64, which the trainer waits for
+  /// Of the transport, on both sides together. A sleep costs four calls, a nap of the trainer one.
+  double small_batch;  ///< for 1 or 8 samples of 300 B
+  double batch;        ///< for 64 samples, which the trainer waits for
 };
 inline constexpr SystemCallBounds kSystemCalls = {
     .preads = 4.2,       // 3.8
     .small_batch = 0.2,  // 0.01 to 0.09
-    .batch = 2,          // 0.4; more where the worker gets no core
+    .batch = 2,          // 0.4; more if the worker gets no core
 };
 
 }  // namespace energon::testing

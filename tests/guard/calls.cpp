@@ -18,7 +18,7 @@
 
 namespace {
 
-/// In memory that forked children share.
+/// In memory shared with forked children.
 struct Counters {
   std::atomic<std::uint64_t> preads{0};
   std::atomic<std::uint64_t> opens{0};
@@ -103,7 +103,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 
 int ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   add_one(counters().transport);
-  // The kernel writes the time that is left.
+  // The kernel writes the remaining time.
   timespec left = timeout != nullptr ? *timeout : timespec{};
   constexpr std::size_t kMaskBytes = 8;
   return static_cast<int>(::syscall(SYS_ppoll, descriptors, count,

@@ -1,7 +1,7 @@
 // Counts the allocations and the system calls of this program and its forked children.
 //
-// The program's own operator new, read(), ppoll() and so on are linked in the place of the C and
-// C++ libraries'. They count, then do the same. Calls that libc makes inside itself are not seen.
+// The program's own operator new, read(), ppoll() and so on replace those of the C and C++
+// libraries at link time. They count, then do the same. Calls inside libc itself are not counted.
 
 #pragma once
 
@@ -9,18 +9,18 @@
 
 namespace energon::testing {
 
-/// All counters are of this process and its children together, but `allocations`.
+/// All counters except `allocations` cover this process and its children.
 struct Calls {
-  std::uint64_t allocations = 0;  ///< operator new, of this process
+  std::uint64_t allocations = 0;  ///< operator new, in this process only
   std::uint64_t preads = 0;
-  std::uint64_t opens = 0;  ///< but of /proc: how often the loader looks there is up to the clock
+  std::uint64_t opens = 0;      ///< except of /proc, where the loader's accesses depend on time
   std::uint64_t transport = 0;  ///< read, write, poll, ppoll, nanosleep and clock_nanosleep
 
   /// Since the program began.
   static Calls now();
 };
 
-/// What `run` did.
+/// The calls that `run` made.
 template <class Function>
 Calls count_calls(const Function& run) {
   const Calls before = Calls::now();

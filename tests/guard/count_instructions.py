@@ -28,10 +28,10 @@ PAGE = HERE.parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- guard:begin -->"
 END = "<!-- guard:end -->"
 TOLERANCE = 0.03
-# What is held, with the difference that is too small to matter where 3 % are even less.
+# The guarded counts, each with an absolute difference that is always tolerated, even if it exceeds 3 %.
 SLACK = {"own": 1.0, "libraries": 1.0, "allocations": 0.02}
 SKIPPED = 77
-# The C library chooses functions by the processor; these are what every x86-64 has.
+# The C library selects functions by processor; these settings select those of every x86-64.
 PLAIN_PROCESSOR = "glibc.cpu.hwcaps=" + ",".join(
     "-" + name for name in (
         "AVX AVX2 AVX512F AVX512VL AVX512BW AVX_Fast_Unaligned_Load BMI1 BMI2 ERMS FSRM FMA FMA4 "
@@ -79,7 +79,7 @@ def run_paths(valgrind, program):
         for number, line in enumerate(run.stdout.splitlines()):
             name, unit, *numbers = line.split("\t")
             count, allocations = map(int, numbers)
-            # Before each mark, all since the mark before; the first is what came before all paths.
+            # Each dump covers everything since the previous mark; the first covers what precedes all paths.
             functions = read_dump(dumps[2 * number + 2], program)
             own = sum(n for (is_own, _), n in functions.items() if is_own)
             if own == 0:
@@ -102,7 +102,7 @@ def difference(now, before, slack):
 
 
 def check(paths, counts):
-    """Prints the counts beside those of before; returns what is wrong with them."""
+    """Prints the counts beside the previous ones; returns the problems."""
     heads = [text for what in SLACK for text in (what, "was")]
     print(f"{'':<38}{'per':<10}" + "".join(f"{head:>12}" for head in heads))
     problems = []
@@ -169,7 +169,7 @@ def main():
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--functions")
     options = parser.parse_args()
-    # The C library's instructions are among the counts.
+    # The counts include the C library's instructions.
     build = f"{options.build}, {os.confstr('CS_GNU_LIBC_VERSION')}"
     counts = json.loads(COUNTS.read_text()) if COUNTS.exists() else {}
     update = "cmake --build BUILD_FOLDER --target guard_update"

@@ -39,10 +39,10 @@
 
 extern "C" {
 
-// valgrind knows it by its name.
+// valgrind finds this function by name.
 [[gnu::noinline]] void energon_guard_mark() { asm volatile("" ::: "memory"); }
 
-// For everything in this process: a microsecond later at each call.
+// Replaces the clock of the process; advances by a microsecond per call.
 int clock_gettime(clockid_t /*clock*/, timespec* time) noexcept {
   static std::int64_t microseconds = 0;
   ++microseconds;
@@ -56,7 +56,7 @@ namespace energon::testing {
 namespace {
 
 constexpr int kReferences = 20'000;
-constexpr int kBatches = 25;  // each sample once
+constexpr int kBatches = 25;  // covers each sample once
 constexpr int kUnits = 5'000;
 constexpr int kSaves = 20;
 
@@ -144,7 +144,7 @@ void run_worker(const std::shared_ptr<const Webdataset>& dataset, const char* se
   measure(receiving, "sample", kBatches * kBatchSamples, receive);
 }
 
-/// Says that the payloads lie one after the other in one slot.
+/// Describes payloads that are stored consecutively in one slot.
 class OneSlot final : public PayloadPlacer {
  public:
   PayloadPlace place(const SharedBytes& payload) override {
@@ -179,7 +179,7 @@ void run_transport(const std::shared_ptr<const Webdataset>& dataset) {
              "a batch crosses as it is");
     }
   };
-  encode(1);  // names the shards
+  encode(1);  // sends the names of the shards
   slots = {{as_bytes(memory), nullptr}};
   decode(1);
   encode(1);

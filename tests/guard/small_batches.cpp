@@ -52,7 +52,7 @@ void take_batches(SavableDataLoader& loader, int count) {
   for (int i = 0; i < count; ++i) {
     const auto batch = loader.next();
     if (!batch || batch->keys.size() != kBatchSamples) {
-      throw Error(ErrorCode::kInternal, "a batch is not whole");
+      throw Error(ErrorCode::kInternal, "a batch is incomplete");
     }
   }
 }

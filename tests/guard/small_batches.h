@@ -1,4 +1,4 @@
-// The data and the loaders that the guard counts: batches of 64 small samples from 16 tars in turn.
+// The data and loaders of the guard: batches of 64 small samples from 16 tars in turn.
 
 #pragma once
 
@@ -21,13 +21,13 @@ inline constexpr int kTars = 16;
 enum class Parts {
   kOne,    ///< 300 B
   kTwo,    ///< 600 and 200 B
-  kLarge,  ///< 8 KiB, of which a needless copy is seen
+  kLarge,  ///< 8 KiB, so that a needless copy shows
 };
 
 /// Makes a prepared dataset of 16 tars below `folder` and opens it.
 std::shared_ptr<const Webdataset> small_samples(const std::string& folder, Parts parts);
 
-/// An endless pipeline over it, in batches.
+/// An endless pipeline of batches over the dataset.
 PipelineFactory batches_of(std::shared_ptr<const Webdataset> dataset,
                            std::int64_t shuffle_buffer = 0,
                            std::int64_t batch_size = kBatchSamples);
@@ -36,7 +36,7 @@ PipelineFactory batches_of(std::shared_ptr<const Webdataset> dataset,
 std::unique_ptr<SavableDataLoader> warm_loader(std::shared_ptr<const Webdataset> dataset,
                                                std::int64_t shuffle_buffer = 0);
 
-/// Delivers `count` batches. Throws Error (kInternal) if one is not whole.
+/// Delivers `count` batches. Throws Error (kInternal) if one is incomplete.
 void take_batches(SavableDataLoader& loader, int count);
 
 }  // namespace energon::testing

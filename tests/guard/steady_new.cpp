@@ -14,17 +14,17 @@ constexpr std::size_t kSmallClasses = 1024;           // up to 16 KiB, in steps 
 constexpr std::size_t kClasses = kSmallClasses + 64;  // and powers of two
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
-/// Lies before what the caller gets.
+/// Stored before the caller's memory.
 struct alignas(kGrain) Header {
   union {
-    Header* next;  // of a free block
-    void* block;   // of a used one: where it begins
+    Header* next;  // next free block, if free
+    void* block;   // start of the block, if used
   };
   std::size_t size_class;
 };
 static_assert(sizeof(Header) == kGrain);
 
-// For the threads that make the data.
+// Needed by the threads that make the data.
 std::atomic_flag is_busy = ATOMIC_FLAG_INIT;
 std::array<Header*, kClasses> free_blocks{};
 std::byte* chunk = nullptr;
@@ -54,7 +54,7 @@ std::size_t bytes_of(std::size_t size_class) {
                                     : std::size_t{1} << (size_class - kSmallClasses);
 }
 
-// A block that none was freed for.
+// A fresh block, if the free list is empty.
 void* new_block(std::size_t bytes) {
   if (bytes >= kChunkBytes) {
     return std::malloc(bytes);

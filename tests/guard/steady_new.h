@@ -1,8 +1,8 @@
-// The allocator of hot_paths: counted, and of the same cost whatever was allocated before.
+// The allocator of hot_paths: counts allocations, and costs the same regardless of earlier ones.
 //
-// What malloc() costs depends on the holes that earlier allocations left, and so on the names and
-// times of files. Here freed blocks of a size form a list, and every allocation takes the first one
-// of its list. Linking steady_new.cpp replaces operator new of the whole program.
+// The cost of malloc() depends on the holes that earlier allocations left, and so on file names and
+// times. Here, freed blocks of a size form a list, and every allocation takes the first block of
+// its list. Linking steady_new.cpp replaces operator new of the whole program.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Both ends of a worker's channel in one process and one thread, without a fork: what a worker does
-// for a batch, and what the trainer does with it.
+// Both ends of a worker's channel in one process and one thread, without a fork: runs the worker's
+// and the trainer's work for a batch.
 
 #pragma once
 
@@ -24,7 +24,7 @@ class WorkerPair {
   explicit WorkerPair(const PipelineFactory& make_pipeline);
 
   /// Makes the next batch, packs and sends it, like BatchProducer. Throws Error if there is no
-  /// room: this thread is also the one that would make some.
+  /// room, because only this thread could make room.
   void send();
 
   /// Takes and decodes the oldest batch that was sent, like WorkerGroup.

@@ -7,7 +7,7 @@
 using energon::Error;
 using energon::ErrorCode;
 
-TEST_CASE("every error code has a name of its own", "[io][error]") {
+TEST_CASE("every error code has a distinct name", "[io][error]") {
   std::vector<std::string_view> names;
   for (int code = 1; code <= static_cast<int>(ErrorCode::kUserFunction); ++code) {
     CAPTURE(code);
@@ -18,14 +18,14 @@ TEST_CASE("every error code has a name of its own", "[io][error]") {
   }
 }
 
-TEST_CASE("an error says what and where, and context set first wins", "[io][error]") {
+TEST_CASE("an error describes what and where, and context set first wins", "[io][error]") {
   Error error(ErrorCode::kCorruptData, "bad header checksum", {.byte_offset = 512});
   error.with({.path = "a.tar", .byte_offset = 0, .sample_key = "k\n1", .worker = 3});
   CHECK(std::string(error.what()) ==
         "bad header checksum [path: a.tar, byte: 512, sample: k\\x0a1, worker: 3]");
 }
 
-TEST_CASE("a detail stays with its error, is in no text, and is bounded", "[io][error]") {
+TEST_CASE("a detail stays with its error, appears in no text, and is bounded", "[io][error]") {
   Error error(ErrorCode::kUserFunction, "no such word");
   CHECK(error.detail().empty());
   const std::string bytes("pickled\0traceback", 17);
@@ -54,7 +54,7 @@ TEST_CASE("printable keeps UTF-8 and escapes control characters and broken seque
   CHECK(energon::printable("\x1b[31m\x7f") == "\\x1b[31m\\x7f");
   CHECK(energon::printable("caf\xe9!") == "caf\\xe9!");
   CHECK(energon::printable("\xe2\x82\xac \xf0\x9f\x98\x80") == "\xe2\x82\xac \xf0\x9f\x98\x80");
-  // Overlong forms, a surrogate, beyond the last code point, cut off.
+  // Overlong forms, a surrogate, beyond the last code point, truncated.
   CHECK(energon::printable("\xc0\x80\x80") == "\\xc0\\x80\\x80");
   CHECK(energon::printable("\xe0\x80\x80") == "\\xe0\\x80\\x80");
   CHECK(energon::printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");

@@ -47,7 +47,7 @@ TEST_CASE("any exception becomes an Error", "[io][error]") {
         ErrorCode::kInternal);
 }
 
-TEST_CASE("an error crosses with all it knows", "[io][error]") {
+TEST_CASE("an error crosses processes with all its fields", "[io][error]") {
   const Error error(ErrorCode::kCorruptData, "bad header",
                     {.path = "a.tar", .byte_offset = 512, .sample_key = "k", .worker = 3});
   const Error received = sent(error);
@@ -59,7 +59,7 @@ TEST_CASE("an error crosses with all it knows", "[io][error]") {
   CHECK(plain.detail().empty());
 }
 
-TEST_CASE("the detail of an error crosses as it is", "[io][error]") {
+TEST_CASE("the detail of an error crosses processes unchanged", "[io][error]") {
   for (const std::size_t size : {std::size_t{17}, energon::kMaxErrorDetailBytes}) {
     CAPTURE(size);
     Error error(ErrorCode::kUserFunction, std::string(100'000, 'm'),
@@ -74,12 +74,12 @@ TEST_CASE("the detail of an error crosses as it is", "[io][error]") {
   }
 }
 
-TEST_CASE("a message of megabytes is cut, not lost", "[io][error]") {
+TEST_CASE("a message of megabytes is truncated, not lost", "[io][error]") {
   const Error error(ErrorCode::kInvalidArgument, std::string(10'000'000, 'x'));
   CHECK(sent(error).message().size() == 64 * 1024);
 }
 
-TEST_CASE("an error fits into the bytes there are for it", "[io][error]") {
+TEST_CASE("an error fits into the available bytes", "[io][error]") {
   Error error(ErrorCode::kNotFound, std::string(5000, 'm'),
               {.path = std::string(300, 'p'), .sample_key = std::string(3000, 'k')});
   error.with_detail(std::string(300, 'd'));
@@ -96,7 +96,7 @@ TEST_CASE("an error fits into the bytes there are for it", "[io][error]") {
   }
 }
 
-TEST_CASE("a message is cut between the characters of UTF-8", "[io][error]") {
+TEST_CASE("a message is truncated between UTF-8 characters", "[io][error]") {
   for (const std::string character : {"\xC3\xBC", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"}) {
     CAPTURE(character.size());
     std::string message;

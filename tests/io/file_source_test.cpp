@@ -32,7 +32,7 @@ ErrorCode code_of_opening(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a path with a NUL byte is refused, not cut there", "[io][file_source]") {
+TEST_CASE("a path with a NUL byte is refused, not truncated there", "[io][file_source]") {
   const TempDir folder;
   const std::string path = folder.write("a", "0123456789") + std::string("\0b", 2);
   CHECK(code_of_opening(path) == ErrorCode::kInvalidArgument);
@@ -49,7 +49,7 @@ TEST_CASE("a file is read at any position", "[io][file_source]") {
   CHECK(source.size() == 10);
 }
 
-TEST_CASE("a path with a NUL byte is refused, not cut", "[io][file_source]") {
+TEST_CASE("a path with a NUL byte is refused, not truncated", "[io][file_source]") {
   const TempDir folder;
   folder.write("a", "0123456789");
   folder.write("d.tar", "");
@@ -77,8 +77,7 @@ TEST_CASE("a path with a NUL byte is refused, not cut", "[io][file_source]") {
   CHECK(energon::read_file(folder.file("a")) == "0123456789");
 }
 
-TEST_CASE("a read past the end is an error that names the byte where the file ends",
-          "[io][file_source]") {
+TEST_CASE("a read past the end is an error with the end of the file", "[io][file_source]") {
   const TempDir folder;
   const FileSource source(folder.write("a", "0123456789"));
   std::array<std::byte, 4> out{};
@@ -91,7 +90,7 @@ TEST_CASE("a read past the end is an error that names the byte where the file en
   }
 }
 
-TEST_CASE("a read in parts fails as the whole one", "[io][file_source]") {
+TEST_CASE("a read in parts fails like the whole read", "[io][file_source]") {
   const TempDir folder;
   const FileSource source(folder.write("a", "0123456789"));
   std::array<std::byte, 9> out{};
@@ -110,7 +109,7 @@ TEST_CASE("a read in parts fails as the whole one", "[io][file_source]") {
   CHECK(error_of([&] { source.read_part_at({4, 9}, 9, std::span(out).subspan(5)); }) == whole);
 }
 
-TEST_CASE("what is not a regular file is refused at once", "[io][file_source]") {
+TEST_CASE("anything but a regular file is refused at once", "[io][file_source]") {
   const TempDir folder;
   CHECK(code_of_opening(folder.file("absent")) == ErrorCode::kNotFound);
   CHECK(code_of_opening(folder.path()) == ErrorCode::kInvalidArgument);
@@ -127,10 +126,9 @@ TEST_CASE("a file is replaced as a whole and leaves no temporary file", "[io][fi
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("bytes that are read are counted where another process can see them",
-          "[io][file_source]") {
+TEST_CASE("bytes read are counted where another process can see them", "[io][file_source]") {
   const TempDir folder;
-  const std::size_t size = (std::size_t{20} << 20) + 3;  // more than is read at once
+  const std::size_t size = (std::size_t{20} << 20) + 3;  // more than one read
   const FileSource source(folder.write("a", std::string(size, 'x')));
   static std::atomic<std::uint64_t> counter{0};  // valid until the process ends
   energon::count_reads_in(counter);

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-TEST_CASE("XXH3-64 gives the published digest of no bytes and the same digest in pieces",
+TEST_CASE("XXH3-64 has the published digest of the empty input, and the same digest in pieces",
           "[io][hash]") {
   CHECK(energon::to_hex(energon::xxh3_64({})) == "2d06800538d394c2");
   energon::Xxh3Stream stream;
@@ -11,7 +11,7 @@ TEST_CASE("XXH3-64 gives the published digest of no bytes and the same digest in
   CHECK(stream.digest() == energon::xxh3_64(energon::as_bytes("multimodal")));
 }
 
-TEST_CASE("fields are told apart by their lengths", "[io][hash]") {
+TEST_CASE("fields are distinguished by their lengths", "[io][hash]") {
   energon::Xxh3Stream first;
   first.update_field(energon::as_bytes("ab"));
   first.update_field(energon::as_bytes("c"));

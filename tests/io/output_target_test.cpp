@@ -52,7 +52,7 @@ TEST_CASE("a link to a file stays, and its target is replaced", "[io][output]") 
   CHECK(entries_of(folder.file("real")) == 1);
 }
 
-TEST_CASE("a link to a file that is not there yet makes it", "[io][output]") {
+TEST_CASE("a link to a missing file creates the file", "[io][output]") {
   const TempDir folder;
   fs::create_symlink("state", folder.file("link"));
   write_file_atomically(folder.file("link"), as_bytes("new"));
@@ -69,15 +69,16 @@ TEST_CASE("a link in a circle is an error", "[io][output]") {
       Catch::Contains("cannot follow the links"));
 }
 
-TEST_CASE("devices are written into, not replaced", "[io][output]") {
-  // A terminal of our own: nothing can be put into its folder, so that a broken program, run by the
-  // superuser, replaces no device of the machine.
+TEST_CASE("devices are written to, not replaced", "[io][output]") {
+  // A pseudoterminal: no file can be created in its folder, so a broken program cannot replace a
+  // device of the machine, even as root.
   const UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   REQUIRE(master.valid());
   REQUIRE(::grantpt(master.get()) == 0);
   REQUIRE(::unlockpt(master.get()) == 0);
   const std::string device = ::ptsname(master.get());
-  const UniqueFd held(::open(device.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));  // else it hangs up
+  const UniqueFd held(
+      ::open(device.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));  // otherwise the terminal hangs up
   REQUIRE(held.valid());
   const TempDir folder;
   fs::create_symlink(device, folder.file("link"));
@@ -92,8 +93,7 @@ TEST_CASE("devices are written into, not replaced", "[io][output]") {
   CHECK(fs::is_symlink(folder.file("link")));
 }
 
-TEST_CASE("a FIFO is written into if somebody reads it, and refused at once if not",
-          "[io][output]") {
+TEST_CASE("a FIFO is written to if it has a reader, and refused at once if not", "[io][output]") {
   const TempDir folder;
   const std::string path = folder.file("fifo");
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);

@@ -1,4 +1,4 @@
-// Small datasets for tests, made in a few words.
+// Concise construction of small datasets for tests.
 
 #pragma once
 
@@ -26,10 +26,10 @@ class SilentSink final : public ProgressSink {
   std::vector<PrepareProgress> all;
 };
 
-/// prepare() with the whole folder as "train", unless `options` say otherwise.
+/// prepare() with the whole folder as "train", unless `options` specify a split.
 PrepareReport prepare_folder(const std::string& path, const PrepareOptions& options = {});
 
-/// The code and the text of the Error that `body` throws; kInternal and "" if none.
+/// The code and the text of the Error that `body` throws; kInternal and "" if it throws none.
 std::pair<ErrorCode, std::string> error_of(const std::function<void()>& body);
 
 /// Paths below `folder`, sorted.

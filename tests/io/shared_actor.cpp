@@ -1,6 +1,6 @@
-// One of several processes that share folders, for tests: waits until descriptor 3 is closed at its
-// other end, does one thing and checks what it got. Exit code 0: right; 3: refused, because another
-// process is at it; else wrong.
+// One of several processes that share folders, for tests: waits until the other end of descriptor 3
+// is closed, does one thing and checks the result. Exit code 0: correct; 3: refused, because
+// another process is busy; otherwise wrong.
 
 #include <unistd.h>
 
@@ -90,7 +90,7 @@ int folder_media(const std::string& folder, const std::string& name) {
   return 0;
 }
 
-// Each time the one set or the other.
+// Expects one set or the other each time.
 int open(const std::string& folder, const std::string& rounds) {
   for (int i = std::stoi(rounds); i > 0; --i) {
     const energon::ShardSet set = energon::open_split(folder);
@@ -202,7 +202,8 @@ int main(int count, char** words) {
     return run({words, words + count});
   } catch (const energon::Error& error) {
     std::fprintf(stderr, "shared_actor %s: %s\n", words[1], error.what());
-    return std::string_view(error.what()).find("another process prepares") != std::string_view::npos
+    return std::string_view(error.what()).find("another process is preparing") !=
+                   std::string_view::npos
                ? kRefused
                : 1;
   } catch (const std::exception& error) {

@@ -41,7 +41,7 @@ void make_old(const std::string& path, std::chrono::minutes age) {
 
 }  // namespace
 
-TEST_CASE("temporary names say what they are for", "[io][shared_folder]") {
+TEST_CASE("temporary names reveal their target", "[io][shared_folder]") {
   const std::string name = energon::temporary_name("/d/a.idx");
   CHECK(target_of_temporary(name) == "/d/a.idx");
   CHECK(name != energon::temporary_name("/d/a.idx"));
@@ -53,7 +53,7 @@ TEST_CASE("temporary names say what they are for", "[io][shared_folder]") {
   }
 }
 
-TEST_CASE("the first file that is published once stays", "[io][shared_folder]") {
+TEST_CASE("the first file published with publish_once() stays", "[io][shared_folder]") {
   const TempDir folder;
   NewFile first(folder.file("a"));
   first.append(as_bytes("first"));
@@ -70,7 +70,7 @@ TEST_CASE("the first file that is published once stays", "[io][shared_folder]") 
   CHECK(names_in(folder.path()) == std::set<std::string>{"a"});
 }
 
-TEST_CASE("a file whose temporary was taken away is not published", "[io][shared_folder]") {
+TEST_CASE("a file whose temporary file was removed is not published", "[io][shared_folder]") {
   const TempDir folder;
   folder.write("a", "old");
   NewFile file(folder.file("a"));
@@ -86,7 +86,7 @@ TEST_CASE("a file whose temporary was taken away is not published", "[io][shared
   CHECK_FALSE(fs::exists(folder.file("b")));
 }
 
-TEST_CASE("a new file carries the time of its source", "[io][shared_folder]") {
+TEST_CASE("a new file has the time of its source", "[io][shared_folder]") {
   const TempDir folder;
   const std::string source = folder.write("source", "x");
   make_old(source, std::chrono::hours(100));
@@ -104,7 +104,7 @@ TEST_CASE("a new file carries the time of its source", "[io][shared_folder]") {
   CHECK(energon::give_time_of(folder.file("a"), FileSource(source).identity()));
 }
 
-TEST_CASE("what killed writers left is removed once it is old", "[io][shared_folder]") {
+TEST_CASE("leftovers of killed writers are removed once they are old", "[io][shared_folder]") {
   const TempDir folder;
   const std::string old = folder.write("a.idx.tmp.0123456789abcdef", "x");
   const std::string young = folder.write("a.idx.tmp.1123456789abcdef", "x");
@@ -123,7 +123,7 @@ TEST_CASE("what killed writers left is removed once it is old", "[io][shared_fol
                                                          "b.idx.tmp.0123456789abcdef"});
 }
 
-TEST_CASE("a lock that another has is busy", "[io][shared_folder]") {
+TEST_CASE("a lock with another holder is busy", "[io][shared_folder]") {
   const TempDir folder;
   const std::string path = folder.write("lock", "");
   const energon::UniqueFd first(::open(path.c_str(), O_RDWR | O_CLOEXEC));

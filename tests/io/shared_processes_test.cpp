@@ -1,5 +1,5 @@
 // Several processes at once on one folder, as several machines and containers see it: locks that
-// are given to everyone or are not there, equal process ids, random timing.
+// are granted to everyone or do not exist, equal process ids, random timing.
 
 #include <filesystem>
 #include <string>
@@ -63,7 +63,7 @@ std::int64_t rows_of(const std::string& folder) {
 
 }  // namespace
 
-TEST_CASE("a shard is expanded by several processes at once", "[io][formats][shared][fork]") {
+TEST_CASE("several processes expand a shard at once", "[io][formats][shared][fork]") {
   const TempDir folder;
   const std::string expected = folder.write("a.tar", make_shard(0, 300));
   const std::string shard = folder.write("a.tgz", gzip(make_shard(0, 300)));
@@ -77,7 +77,7 @@ TEST_CASE("a shard is expanded by several processes at once", "[io][formats][sha
   }
 }
 
-TEST_CASE("plain tars and JSONL files are indexed by several processes at once",
+TEST_CASE("several processes index plain tars and JSONL files at once",
           "[io][formats][shared][fork]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", make_shard(0, 300));
@@ -92,7 +92,7 @@ TEST_CASE("plain tars and JSONL files are indexed by several processes at once",
     for (int round = 0; round < kRounds; ++round) {
       std::filesystem::remove(tar + ".idx");
       std::filesystem::remove(jsonl + ".idx");
-      // What a container with our process id left there.
+      // Left there by a container with our process id.
       folder.write("a.tar.idx.tmp.0123456789abcdef", "left behind");
       folder.write("a.jsonl.idx.tmp.0123456789abcdef", "left behind");
       check_all_right(run_actors({{"index", tar, cache, "300"},
@@ -100,7 +100,7 @@ TEST_CASE("plain tars and JSONL files are indexed by several processes at once",
                                   {"index", tar, cache, "300"},
                                   {"jsonl", jsonl, cache, "3000"}},
                                  environment(locks)));
-      // Whoever looks at another's index before that has its time takes the cache.
+      // A process that sees another's index before its time is set uses the cache.
       auto files = files_below(folder.path());
       std::erase_if(files, [](const std::string& file) { return file.starts_with("cache/"); });
       CHECK(files.size() == 6);
@@ -108,7 +108,7 @@ TEST_CASE("plain tars and JSONL files are indexed by several processes at once",
   }
 }
 
-TEST_CASE("a file system that does not keep times is no reason to index again",
+TEST_CASE("a file system that does not preserve times does not cause reindexing",
           "[io][formats][shared][fork]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", make_shard(0, 30));
@@ -132,7 +132,7 @@ TEST_CASE("a file system that does not keep times is no reason to index again",
   CHECK(built() == before);
 }
 
-TEST_CASE("one folder is prepared by several processes at once", "[io][formats][shared][fork]") {
+TEST_CASE("several processes prepare one folder at once", "[io][formats][shared][fork]") {
   for (const std::string& locks : kLocks) {
     CAPTURE(locks);
     for (int round = 0; round < kRounds; ++round) {
@@ -156,8 +156,7 @@ TEST_CASE("one folder is prepared by several processes at once", "[io][formats][
   }
 }
 
-TEST_CASE("whoever opens while others prepare gets one set or the other",
-          "[io][formats][shared][fork]") {
+TEST_CASE("opening during a prepare gets one set or the other", "[io][formats][shared][fork]") {
   const TempDir folder;
   for (int i = 0; i < 3; ++i) {
     folder.write(fmt::format("a-{}.tar", i), make_shard(100 * i, 10));
@@ -181,7 +180,7 @@ TEST_CASE("whoever opens while others prepare gets one set or the other",
   }
 }
 
-TEST_CASE("who reads several files of a dataset while it is prepared gets those of one prepare",
+TEST_CASE("reading several files of a dataset during a prepare gets those of one prepare",
           "[io][formats][shared][fork]") {
   const TempDir folder;
   const std::string dataset = folder.file("d");
@@ -193,7 +192,7 @@ TEST_CASE("who reads several files of a dataset while it is prepared gets those 
                    "joiner: {__class__: C}}}\n");
   struct Reader {
     Words actor;
-    std::string moment;  // of the prepare
+    std::string moment;  // id of the prepare
   };
   for (const auto& [actor, moment] : std::vector<Reader>{
            {{"store", dataset, "000011.txt", "000011"}, "/index.sqlite"},
@@ -203,11 +202,11 @@ TEST_CASE("who reads several files of a dataset while it is prepared gets those 
        }) {
     CAPTURE(actor, moment);
     prepare_folder(dataset, {.existing = energon::Existing::kOverwrite});
-    // It leaves out a-b.tar, so that c.tar becomes the first shard.
+    // The prepare excludes a-b.tar, so c.tar becomes the first shard.
     const std::string prepare = fmt::format("{} prepare {} some", ENERGON_SHARED_ACTOR, dataset);
     check_all_right(run_actors(std::vector<Words>{actor},
                                {"ENERGON_TEST_RUN=" + prepare, "ENERGON_TEST_RUN_AT=" + moment}));
-    CHECK(energon::open_split(dataset).shards.size() == 1);  // it has run
+    CHECK(energon::open_split(dataset).shards.size() == 1);  // the prepare has run
   }
 }
 
@@ -228,7 +227,7 @@ TEST_CASE("a shard that is replaced while it is opened is the one that is checke
   CHECK(results[0].exit_code == 1);
 }
 
-TEST_CASE("joins are prepared by several processes at once", "[io][formats][shared][fork]") {
+TEST_CASE("several processes prepare joins at once", "[io][formats][shared][fork]") {
   const TempDir folder;
   folder.write("one/a.tar", make_shard(0, 50));
   folder.write("two/a.tar", make_shard(0, 50));

@@ -48,7 +48,7 @@ TEST_CASE("the file size limit of the process is an error, not a signal", "[io][
   CHECK_FALSE(is_pending_or_blocked(SIGXFSZ));
 }
 
-TEST_CASE("a pipe that nobody reads is an error, not a signal", "[io][write_all]") {
+TEST_CASE("a pipe without a reader is an error, not a signal", "[io][write_all]") {
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const UniqueFd writer(ends[1]);

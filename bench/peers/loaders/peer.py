@@ -1,4 +1,4 @@
-"""What compare_python.py needs of a loader: a file NAME_loader.py for each, with a class Loader."""
+"""The interface of loaders for compare_python.py: each has a file NAME_loader.py with a class Loader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import python_data
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What a loader is asked for. Works:
+    """A task for a loader. Works:
 
     "text", "image", "blob": the bytes of all parts. "decoded": uint8 pixels of the pictures.
     "identity": text, through a Python function that returns each sample as it is.
@@ -68,7 +68,7 @@ class Peer:
         return python_data.converted_folder(job.folder, cls.FORMAT) if cls.FORMAT else job.folder
 
     def batches(self) -> Iterator[Any]:
-        """Without end."""
+        """Endless batches."""
         raise NotImplementedError
 
     def columns(self, batch: Any) -> list[Any]:
@@ -122,7 +122,7 @@ class Joined(Peer):
 
 
 def split(buffer: Any, sizes: Any) -> list[bytes]:
-    """The parts that lie one behind the other in a buffer."""
+    """Splits a buffer into consecutive parts."""
     data, parts, place = memoryview(buffer).cast("B"), [], 0
     for size in sizes:
         parts.append(bytes(data[place : place + int(size)]))

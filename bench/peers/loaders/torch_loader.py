@@ -15,7 +15,7 @@ from loaders.peer import BYTES, Job, channels_last
 
 
 def kept(batch: Any) -> Any:
-    """The batch is made already."""
+    """Returns the batch, which is already complete."""
     return batch
 
 

@@ -1,4 +1,4 @@
-// What holds for every decoded value, whatever it was decoded from.
+// Invariants of every decoded value.
 
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace energon::fuzz {
 
-/// Small, so that runs are fast and a limit that does not hold is soon seen.
+/// Small, so that runs are fast and a limit that is not enforced shows soon.
 inline constexpr DecodeLimits kFuzzLimits = {
     .max_pixels = 1 << 14, .max_bytes = 1 << 18, .max_depth = 20};
 
-/// Reads all bytes; AddressSanitizer looks whether they are there.
+/// Reads all bytes, so that AddressSanitizer checks them.
 inline void touch(ByteView bytes) {
   std::uint8_t all = 0;
   for (const std::byte byte : bytes) {
@@ -42,7 +42,7 @@ inline bool same_tensor(const Tensor& a, const Tensor& b) {
   return a.dtype == b.dtype && a.shape == b.shape && std::ranges::equal(a.data.view, b.data.view);
 }
 
-/// Texts are UTF-8, tensors have their bytes, nothing is deeper than the limit.
+/// Strings are UTF-8, tensors have all their bytes, and nesting is within the limit.
 inline void check_value(const Value& value, int depth = 0) {
   require(depth <= kFuzzLimits.max_depth);
   if (const auto* bytes = std::get_if<SharedBytes>(&value)) {
@@ -62,8 +62,8 @@ inline void check_value(const Value& value, int depth = 0) {
   }
 }
 
-/// What probe() says is what decode_into() writes, all of it: two kinds of dirt give the same
-/// tensor. Returns it.
+/// Checks that decode_into() writes exactly the bytes that probe() announces: memory with two
+/// different fills gives the same tensor. Returns the tensor.
 inline std::vector<std::byte> decode_checked(const TensorDecoder& decoder, ByteView encoded,
                                              const TensorSpec& spec) {
   const std::size_t bytes = tensor_bytes(spec.dtype, spec.shape);

@@ -1,4 +1,4 @@
-// Sets checksums right that a format has, else nothing after them would be reached.
+// Fixes the checksums of formats; otherwise no code after their checks would be reached.
 
 #pragma once
 

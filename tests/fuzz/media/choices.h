@@ -1,5 +1,5 @@
-// How a fuzz target draws options: from the first bytes of its input, so that a file with these
-// bytes in front is a seed. tests/fuzz/make_seeds.py puts them there.
+// Draws a fuzz target's options from the first bytes of its input. A file with these bytes
+// prepended is a seed; tests/fuzz/make_seeds.py prepends them.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace energon::fuzz {
 
-/// One byte for each draw, so that libFuzzer can change one option alone. Draws after the last
-/// byte give 0.
+/// One byte for each draw, so that libFuzzer can change one option alone. Draws past the last byte
+/// return 0.
 class Choices {
  public:
   static constexpr std::size_t kBytes = 8;
@@ -27,7 +27,7 @@ class Choices {
   std::size_t below(std::size_t count) { return byte() % count; }
   bool yes() { return below(2) == 1; }
 
-  /// The input after the bytes.
+  /// The input after these bytes.
   ByteView rest() const { return rest_; }
 
  private:

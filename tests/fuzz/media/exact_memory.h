@@ -1,4 +1,5 @@
-// Memory for decoded values in which AddressSanitizer sees the first byte after the end.
+// Memory for decoded values in which AddressSanitizer detects an access to the first byte past the
+// end.
 
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace energon::fuzz {
 
-/// Allocates each buffer by itself, with exactly its bytes. HeapBufferPool rounds up.
+/// Allocates each buffer separately, with its exact size. HeapBufferPool rounds up.
 class ExactMemory final : public BufferAllocator {
  public:
   Buffer allocate(std::size_t size) override {

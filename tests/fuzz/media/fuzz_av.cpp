@@ -1,4 +1,4 @@
-// Sound and video, of the containers of one family: ENERGON_FUZZ_FAMILY.
+// Audio and video in the containers of one family: ENERGON_FUZZ_FAMILY.
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,7 @@ void begin_with(std::string& file, std::size_t at, std::string_view signature) {
   }
 }
 
-// The input as a file of the family: what it begins with, and checksums, are set right.
+// The input as a file of the family, with its magic and checksums fixed.
 std::string file_of(ByteView input) {
   std::string file(as_text(input));
   const AvContainer container = recognize_av_container(input);
@@ -47,7 +47,7 @@ std::string file_of(ByteView input) {
   return file;
 }
 
-// Seconds from -1 to 30; rarely without end.
+// Seconds from -1 to 30, rarely infinity.
 double second_of(std::size_t byte) {
   return byte == 255 ? std::numeric_limits<double>::infinity() : static_cast<double>(byte) / 8 - 1;
 }
@@ -113,7 +113,7 @@ void check_audio_clips(AvDecoder& decoder, Choices& choices) {
   }
 }
 
-// What probe_clip() says is what decode_clip_into() writes.
+// Checks that decode_clip_into() writes exactly what probe_clip() announces.
 void check_clip_into(AvDecoder& decoder, Choices& choices) {
   const std::optional<FrameSize> size = size_of_frames(choices);
   const ClipRange range = range_of(choices, false);

@@ -1,4 +1,4 @@
-// What parts are taken for, by names and contents of any bytes. The first byte is the length of the
+// Detects the kind of parts from arbitrary names and contents. The first byte is the length of the
 // name.
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// gzip: any bytes, or two right members, which give what was compressed.
+// gzip: arbitrary bytes, or two valid members, which must expand to the original.
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Images of one format: ENERGON_FUZZ_FORMAT, an ImageFormat. Whole images in all modes, and parts
+// Images of one format: ENERGON_FUZZ_FORMAT, an ImageFormat. Whole images in all modes, and regions
 // of images.
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string_view signature() {
   }
 }
 
-// The input as a file of the format: what it begins with, and checksums, are set right.
+// The input as a file of the format, with its magic and checksums fixed.
 std::string image_of(ByteView input, bool is_mended) {
   std::string image(as_text(input));
   if (image_format_of(input) != kFormat) {
@@ -74,7 +74,7 @@ std::vector<std::byte> cut(ByteView whole, std::int64_t whole_width, const Pixel
   return pixels;
 }
 
-// At full size, the crop has the pixels that it has in the whole image.
+// At full size, the crop has the same pixels as in the whole image.
 void check_crop(ByteView image, const PixelBox& crop, const DecodedRegion& region,
                 ImageChannels channels, bool apply_orientation) {
   const ImageDecoder decoder({.channels = channels,
@@ -87,7 +87,7 @@ void check_crop(ByteView image, const PixelBox& crop, const DecodedRegion& regio
   try {
     decoder.decode_into(image, whole);
   } catch (const Error&) {
-    return;  // damaged where the crop is not
+    return;  // damaged outside the crop
   }
   const PixelBox place = {
       static_cast<std::int64_t>(region.box.x), static_cast<std::int64_t>(region.box.y),

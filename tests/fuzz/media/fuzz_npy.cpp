@@ -1,4 +1,4 @@
-// Arrays of NumPy, one to a file; what is read is written and read again.
+// NumPy arrays, one per file, checked by a round trip.
 
 #include <string>
 #include <vector>

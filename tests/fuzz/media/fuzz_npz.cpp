@@ -1,4 +1,4 @@
-// Zips of arrays: any bytes, or a right zip around an array of any bytes.
+// Zips of arrays: arbitrary bytes, or a valid zip around an array of arbitrary bytes.
 
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@
 namespace energon::fuzz {
 namespace {
 
-// In a zip the array is what it is alone.
+// The array in the zip must equal the array alone.
 void check_member(ByteView array) {
   ExactMemory memory;
   std::optional<Tensor> alone;

@@ -1,4 +1,4 @@
-// Safetensors: any bytes, or a right length in front of a header of any bytes.
+// Safetensors: arbitrary bytes, or a valid length before a header of arbitrary bytes.
 
 #include <cstring>
 #include <memory>

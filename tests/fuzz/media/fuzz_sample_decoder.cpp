@@ -1,4 +1,4 @@
-// Parts of samples, decoded as their names say.
+// Parts of samples, decoded according to their names.
 
 #include <array>
 #include <memory>

@@ -1,4 +1,4 @@
-// Texts and whole numbers.
+// Strings and integers.
 
 #include <string>
 

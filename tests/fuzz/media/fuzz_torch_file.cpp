@@ -1,4 +1,4 @@
-// Files of torch.save: any bytes, or a right zip around a pickle of any bytes.
+// Files of torch.save: arbitrary bytes, or a valid zip around a pickle of arbitrary bytes.
 
 #include <string>
 

@@ -17,7 +17,7 @@
 namespace energon::fuzz {
 namespace {
 
-// `size` is from 0 on: sizes that cannot be are Errors.
+// `size` starts at 0: impossible sizes are Errors.
 ImageStep geometric_step(std::size_t kind, std::int64_t size) {
   switch (kind) {
     case 0:

@@ -56,7 +56,7 @@ TEST_CASE("escapes are kept for regular expressions", "[io][formats][brace]") {
         Names{"\\da\\.tar", "\\db\\.tar"});
 }
 
-TEST_CASE("braces that do not match are an error that says where", "[io][formats][brace]") {
+TEST_CASE("unbalanced braces are an error with their position", "[io][formats][brace]") {
   for (const std::string pattern : {"{a,b", "a}", "{a,{b}", "}{"}) {
     CAPTURE(pattern);
     CHECK(error_of([&] { expand_braces(pattern); }).first == ErrorCode::kInvalidArgument);

@@ -89,7 +89,8 @@ TEST_CASE("a prepared dataset opens with names, counts and sizes", "[io][formats
   CHECK_FALSE(std::filesystem::exists(fixture.root.file("cache")));
 }
 
-TEST_CASE("excluded shards are gone and excluded samples become positions", "[io][formats][open]") {
+TEST_CASE("excluded shards are removed and excluded samples become positions",
+          "[io][formats][open]") {
   const bool with_sqlite = GENERATE(true, false);
   const FolderFixture fixture;
   fixture.write_prepared();
@@ -101,16 +102,16 @@ TEST_CASE("excluded shards are gone and excluded samples become positions", "[io
   }
   const ShardSet set = fixture.open();
   CHECK(names_of(set) == Names{"parts/data-1.tar"});
-  // Keys 30–49 are samples 0–19; left are the keys 30–34 and 40–49.
+  // Keys 30–49 are samples 0–19; the keys 30–34 and 40–49 remain.
   CHECK(excluded_samples(set) == std::vector<std::int64_t>{5, 6, 7, 8, 9});
   CHECK(set.warnings.empty());
 }
 
-TEST_CASE("a database that has the excluded sample at another place is refused",
+TEST_CASE("a database with the excluded sample at a different place is refused",
           "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write_prepared();
-  // The database and the shards of two folders that differ in the order of their samples.
+  // Combines the database and the shards of two folders whose samples have different orders.
   const TempDir other;
   other.write("parts/data-0.tar", make_shard(0, 30));
   other.write("parts/data-1.tar", make_shard(31, 19));
@@ -123,7 +124,7 @@ TEST_CASE("a database that has the excluded sample at another place is refused",
   CHECK(contains(message, "index 4 of shard 'parts/data-1.tar', but that sample is '000034'"));
 }
 
-TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]") {
+TEST_CASE("exclude entries that match nothing are warnings", "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write(".nv-meta/split.yaml",
@@ -135,7 +136,7 @@ TEST_CASE("exclude entries that name nothing are warnings", "[io][formats][open]
   CHECK(set.warnings.size() == 3);
 }
 
-TEST_CASE("an unknown split part is answered with the known ones", "[io][formats][open]") {
+TEST_CASE("an unknown split part is an error that lists the known ones", "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write_prepared();
   const auto [code, message] = fixture.open_error("val");
@@ -143,7 +144,7 @@ TEST_CASE("an unknown split part is answered with the known ones", "[io][formats
   CHECK(contains(message, "known: train"));
 }
 
-TEST_CASE("what is missing of a prepared dataset is named with the command",
+TEST_CASE("the missing piece of a prepared dataset is named with the command to run",
           "[io][formats][open]") {
   const std::string missing = GENERATE(as<std::string>{}, ".nv-meta/.info.json",
                                        ".nv-meta/split.yaml", "parts/data-1.tar.idx");
@@ -165,7 +166,7 @@ TEST_CASE("a missing shard is named", "[io][formats][open]") {
   CHECK(contains(message, "parts/data-1.tar"));
 }
 
-TEST_CASE("counts that disagree are both named", "[io][formats][open]") {
+TEST_CASE("an error about different counts names both", "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write_prepared();
   fixture.write(".nv-meta/.info.json",
@@ -229,7 +230,7 @@ TEST_CASE("plain tars are indexed beside themselves, sorted, for any split part"
         2560);
 }
 
-TEST_CASE("paths are absolute, however the folder is given", "[io][formats][open]") {
+TEST_CASE("paths are absolute, however the folder is specified", "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write("plain/a.tar", make_shard(0, 3));
   const ShardSet plain = open_split(fixture.data + "/./plain//", fixture.options());
@@ -241,7 +242,7 @@ TEST_CASE("paths are absolute, however the folder is given", "[io][formats][open
   CHECK(prepared.shards[0].tar_path == plain.shards[0].tar_path);
 }
 
-TEST_CASE("a tar without its end is a warning whenever it is opened, or an error",
+TEST_CASE("a tar without an end is a warning at every opening, or an error",
           "[io][formats][open]") {
   const FolderFixture fixture;
   const bool is_prepared = GENERATE(false, true);
@@ -253,7 +254,7 @@ TEST_CASE("a tar without its end is a warning whenever it is opened, or an error
   }
   OpenOptions options = fixture.options();
   options.strictness = energon::ScanStrictness::kStrict;
-  for (int time = 0; time < 2; ++time) {  // for the second one there is an index
+  for (int time = 0; time < 2; ++time) {  // the second time, there is an index
     CAPTURE(time);
     const auto [code, message] = error_of([&] { open_split(fixture.data, options); });
     CHECK(code == ErrorCode::kCorruptData);
@@ -290,7 +291,7 @@ TEST_CASE("data after the end of an indexed tar is an error if tars are strict",
   CHECK(contains(error_of([&] { open_split(fixture.data, options); }).second, "after the end"));
 }
 
-TEST_CASE("plain tars are named alone, by a pattern or by a list", "[io][formats][open]") {
+TEST_CASE("plain tars are named individually, by a pattern or by a list", "[io][formats][open]") {
   const FolderFixture fixture;
   for (int i = 0; i < 3; ++i) {
     fixture.write("s-" + std::to_string(i) + ".tar", make_shard(10 * i, 4));
@@ -315,7 +316,7 @@ TEST_CASE("a shard listed twice is a warning", "[io][formats][open]") {
   CHECK(set.warnings.size() == 1);
 }
 
-TEST_CASE("paths that hold no dataset are refused", "[io][formats][open]") {
+TEST_CASE("paths without a dataset are refused", "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write("data.jsonl", "{}");
   fixture.write("mds.yaml", "x: 1");
@@ -366,7 +367,7 @@ TEST_CASE("a prepared compressed shard opens", "[io][formats][open]") {
   CHECK(set.shards[0].sample_count == 3);
 }
 
-TEST_CASE("an expanded copy that was cut is named with its shard and what to do",
+TEST_CASE("the error about a truncated expanded copy names its shard and what to do",
           "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write("a.tgz", gzip(make_shard(0, 3)));

@@ -48,7 +48,7 @@ TEST_CASE("dataset info keeps the order of the shards", "[io][formats][info]") {
   CHECK(parse_info_json(R"({"shard_counts": {"a.tar": 1}})", "x").energon_version == std::nullopt);
 }
 
-TEST_CASE("dataset info that breaks its format is refused with the path", "[io][formats][info]") {
+TEST_CASE("malformed dataset info is refused with the path", "[io][formats][info]") {
   for (const std::string text : {"",
                                  "[]",
                                  "7",
@@ -97,8 +97,7 @@ TEST_CASE("a shard name that is not UTF-8 cannot be written", "[io][formats][inf
         }).first == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("counts that no shard has, and whose sum would overflow, are refused",
-          "[io][formats][info]") {
+TEST_CASE("impossible counts, whose sum would overflow, are refused", "[io][formats][info]") {
   CHECK_THROWS_WITH(
       energon::parse_info_json(R"({"shard_counts": {"a.tar": 9223372036854775807}})", "info"),
       Catch::Contains("shard_counts of 'a.tar' is 9223372036854775807, expected at most"));

@@ -19,7 +19,7 @@ using energon::testing::make_shard;
 using energon::testing::prepare_folder;
 using energon::testing::TempDir;
 
-TEST_CASE("files are told apart by their names", "[io][formats][kind]") {
+TEST_CASE("files are distinguished by their names", "[io][formats][kind]") {
   const TempDir folder;
   CHECK(detect_dataset_kind(folder.write("a.jsonl", "{}")) == DatasetKind::kJsonl);
   CHECK(detect_dataset_kind(folder.write("a.yaml", "")) == DatasetKind::kMetadataset);
@@ -36,7 +36,7 @@ TEST_CASE("files are told apart by their names", "[io][formats][kind]") {
         ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("folders are told apart by what is in them", "[io][formats][kind]") {
+TEST_CASE("folders are distinguished by their content", "[io][formats][kind]") {
   const TempDir folder;
   folder.write("empty/sub/readme.txt", "");
   CHECK(detect_dataset_kind(folder.file("empty")) == DatasetKind::kFolder);
@@ -60,7 +60,7 @@ TEST_CASE("folders are told apart by what is in them", "[io][formats][kind]") {
   CHECK(detect_dataset_kind(folder.file("half")) == DatasetKind::kPrepared);
 }
 
-TEST_CASE("what is not there and what is elsewhere is refused", "[io][formats][kind]") {
+TEST_CASE("missing paths and URLs are refused", "[io][formats][kind]") {
   const TempDir folder;
   CHECK(error_of([&] { detect_dataset_kind(folder.file("absent")); }).first ==
         ErrorCode::kNotFound);

@@ -19,7 +19,7 @@ using Names = std::vector<std::string>;
 
 namespace fs = std::filesystem;
 
-TEST_CASE("files of a folder are listed in the order of their bytes", "[io][formats][files]") {
+TEST_CASE("files of a folder are listed in byte order", "[io][formats][files]") {
   const TempDir folder;
   for (const char* name : {"b.jpg", "a/z.jpg", "a-b/0.jpg", "a.jpg", ".hidden", ".git/x", "Z.jpg",
                            "a/b/c.jpg", ".nv-meta/index.sqlite", ".nv-meta.prepare.0123/x",
@@ -46,6 +46,6 @@ TEST_CASE("links are followed, except back", "[io][formats][files]") {
   fs::create_symlink("nowhere", folder.file("gone.jpg"));
   fs::create_symlink("a/0.jpg", folder.file("link.jpg"));
   REQUIRE(::mkfifo(folder.file("pipe.jpg").c_str(), 0600) == 0);
-  // A link to itself cannot be told from one that leads nowhere.
+  // A link to itself cannot be distinguished from a dangling link.
   CHECK(list_files(folder.path()) == Names{"a/0.jpg", "b/x/1.jpg", "gone.jpg", "link.jpg", "loop"});
 }

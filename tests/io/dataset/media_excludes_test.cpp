@@ -1,4 +1,4 @@
-// Samples whose media do not fulfil a condition are left out, as excluded samples are.
+// Samples whose media do not satisfy a condition are skipped, like excluded samples.
 
 #include <cstdint>
 #include <string>
@@ -69,7 +69,7 @@ void write_dataset(const TempDir& folder) {
   update.commit();
 }
 
-// "shard/sample" of what is left out.
+// "shard/sample" of each skipped sample.
 std::vector<std::string> left_out(const TempDir& folder, const MediaCondition& condition) {
   const ShardSet set = open_split(folder.path(), {.media_filter = condition});
   std::vector<std::string> found;
@@ -81,7 +81,7 @@ std::vector<std::string> left_out(const TempDir& folder, const MediaCondition& c
 
 }  // namespace
 
-TEST_CASE("properties are those of the image, the video or the sound", "[io][formats][media]") {
+TEST_CASE("properties come from the image, the video or the audio", "[io][formats][media]") {
   CHECK(value_of(kImage, MediaProperty::kWidth) == 40.0);
   CHECK(value_of(kImage, MediaProperty::kAspectRatio) == 2.0);
   CHECK_FALSE(value_of(kImage, MediaProperty::kDuration));
@@ -96,7 +96,7 @@ TEST_CASE("properties are those of the image, the video or the sound", "[io][for
   CHECK_FALSE(value_of(MediaMetadata{.width = 3, .height = 0}, MediaProperty::kAspectRatio));
 }
 
-TEST_CASE("a bound holds for all media that have the property, of which there is one",
+TEST_CASE("a bound needs a medium with the property, and holds for all that have it",
           "[io][formats][media]") {
   const MediaCondition wide = at_least(MediaProperty::kWidth, 40);
   CHECK(is_kept({kImage}, wide));
@@ -112,7 +112,7 @@ TEST_CASE("a bound holds for all media that have the property, of which there is
   CHECK_FALSE(is_kept({kImage, kSound}, both));
 }
 
-TEST_CASE("equal conditions have one text", "[io][formats][media]") {
+TEST_CASE("equal conditions have the same text", "[io][formats][media]") {
   const MediaBound ratio{.property = MediaProperty::kAspectRatio, .min = 0.5, .max = 2};
   const MediaBound width{.property = MediaProperty::kWidth, .min = 256};
   const MediaBound length{.property = MediaProperty::kDuration, .max = 30};
@@ -121,7 +121,7 @@ TEST_CASE("equal conditions have one text", "[io][formats][media]") {
   CHECK(to_string(MediaCondition{.bounds = {length}}) == "duration <= 30");
 }
 
-TEST_CASE("samples that do not fulfil a media filter are excluded", "[io][formats][media]") {
+TEST_CASE("samples that do not satisfy a media filter are excluded", "[io][formats][media]") {
   const TempDir folder;
   write_dataset(folder);
   using List = std::vector<std::string>;
@@ -139,7 +139,7 @@ TEST_CASE("samples that do not fulfil a media filter are excluded", "[io][format
   CHECK(open_split(folder.path()).excludes.empty());
 }
 
-TEST_CASE("a media filter and excluded samples are left out together", "[io][formats][media]") {
+TEST_CASE("a media filter and an exclude list are combined", "[io][formats][media]") {
   const TempDir folder;
   write_dataset(folder);
   folder.write(
@@ -149,7 +149,7 @@ TEST_CASE("a media filter and excluded samples are left out together", "[io][for
         std::vector<std::string>{"0/0", "0/1", "0/3", "1/0", "1/1", "1/2"});
 }
 
-TEST_CASE("a media filter without metadata, or that leaves nothing, is an error",
+TEST_CASE("a media filter without metadata, or that leaves no samples, is an error",
           "[io][formats][media]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 3));

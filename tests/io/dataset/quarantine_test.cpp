@@ -71,7 +71,7 @@ struct QuarantineFixture {
 
 }  // namespace
 
-TEST_CASE("quarantine lines name samples by index and key, or whole shards",
+TEST_CASE("quarantine lines list samples by index and key, or whole shards",
           "[formats][quarantine]") {
   const QuarantineFixture fixture;
   const auto quarantine = parse_quarantine(
@@ -113,7 +113,7 @@ TEST_CASE("a wrong quarantine line is an error with file, line and reason",
   }
 }
 
-TEST_CASE("a quarantine line that a crash cut off is passed over with a warning",
+TEST_CASE("a quarantine line truncated by a crash is skipped with a warning",
           "[formats][quarantine]") {
   const QuarantineFixture fixture;
   const std::string line = fixture.entry("s-0.tar", R"(,"index":3)");
@@ -130,7 +130,7 @@ TEST_CASE("a quarantine line that a crash cut off is passed over with a warning"
   CHECK(parse_quarantine("", "q").entries.empty());
 }
 
-TEST_CASE("quarantined samples and shards are left out, of plain tars and prepared ones",
+TEST_CASE("quarantined samples and shards of plain tars and prepared datasets are skipped",
           "[formats][quarantine]") {
   const QuarantineFixture fixture;
   const std::string quarantine =
@@ -152,7 +152,7 @@ TEST_CASE("quarantined samples and shards are left out, of plain tars and prepar
   }
 }
 
-TEST_CASE("a quarantined shard need not be there, and all of them are an error",
+TEST_CASE("a quarantined shard need not exist, and quarantining all of them is an error",
           "[formats][quarantine]") {
   const QuarantineFixture fixture;
   prepare_folder(fixture.data);
@@ -164,7 +164,7 @@ TEST_CASE("a quarantined shard need not be there, and all of them are an error",
   CHECK(contains(error_of([&] { fixture.open(all); }).second, "all 3 shards are quarantined"));
 }
 
-TEST_CASE("a quarantine of another dataset changes nothing, a link to this one does",
+TEST_CASE("a quarantine of another dataset is ignored, one through a link is not",
           "[formats][quarantine]") {
   const QuarantineFixture fixture;
   const auto entry = [](const std::string& dataset) {
@@ -191,10 +191,10 @@ TEST_CASE("a split file may name a quarantine file of the dataset's folder",
   CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kNotFound);
 }
 
-TEST_CASE("broken shards keep their place, and their samples are excluded, if that is asked for",
+TEST_CASE("on request, broken shards keep their place, and their samples are excluded",
           "[formats][quarantine]") {
   const QuarantineFixture fixture;
-  fixture.open("");  // indexes the shards, and so tells how many samples they have
+  fixture.open("");  // indexes the shards, which determines their sample counts
   OpenOptions options = fixture.options("");
   options.broken_shards = BrokenShards::kSkip;
   Excludes all_of_second;
@@ -222,7 +222,7 @@ TEST_CASE("broken shards keep their place, and their samples are excluded, if th
     CHECK(contains(set.broken[0].cause, "s-1.tar"));
     REQUIRE(set.warnings.size() == 1);
     CHECK(contains(set.warnings[0], "'s-1.tar' is broken, its 10 samples are skipped"));
-    // A sample of it that is excluded besides is excluded once, and is not looked for.
+    // A sample of the shard that is also excluded is excluded once, without a lookup.
     OpenOptions besides = options;
     besides.exclude_files = {
         fixture.root.write("besides.jsonl", fixture.entry("s-1.tar", R"(,"index":3)") +
@@ -248,7 +248,7 @@ TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
   CHECK(contains(message, "s-1.tar"));
   CHECK(contains(message, "cannot be skipped: its"));
   CHECK(contains(message, "energon prepare"));
-  // Of a prepared dataset .info.json knows it, also if the index is gone with the shard.
+  // For a prepared dataset, .info.json has the count, even if the index is gone with the shard.
   const QuarantineFixture prepared;
   prepare_folder(prepared.data, {});
   std::filesystem::remove(prepared.data + "/s-1.tar");
@@ -258,7 +258,7 @@ TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
   CHECK(open_split(prepared.data, skip).shards[1].sample_count == 10);
 }
 
-TEST_CASE("what the system refuses is an error, not a broken shard", "[formats][quarantine]") {
+TEST_CASE("a system failure is an error, not a broken shard", "[formats][quarantine]") {
   const QuarantineFixture fixture;
   prepare_folder(fixture.data, {});
   OpenOptions options = fixture.options("");
@@ -276,7 +276,7 @@ TEST_CASE("what the system refuses is an error, not a broken shard", "[formats][
     CHECK(code == ErrorCode::kIo);
     CHECK(contains(message, "Too many open files"));
   }
-  SECTION("but a folder in place of the index is about the shard") {
+  SECTION("but a folder in place of the index is the shard's fault") {
     std::filesystem::remove(fixture.data + "/s-1.tar.idx");
     std::filesystem::create_directory(fixture.data + "/s-1.tar.idx");
     CHECK(open_split(fixture.data, options).broken.size() == 1);

@@ -44,7 +44,7 @@ TEST_CASE("the fields of sample types are Energon's", "[io][sample_type]") {
   CHECK(fields(SampleType::kCrude).empty());
 }
 
-TEST_CASE("a class of samples, new or old, names its type", "[io][sample_type]") {
+TEST_CASE("the name of a sample class, new or old, gives its type", "[io][sample_type]") {
   std::set<std::string_view> names;
   for (const SampleType type : energon::all_sample_types()) {
     CAPTURE(type);

@@ -45,7 +45,7 @@ TEST_CASE("links to folders are followed once on a path", "[io][formats][shards]
   CHECK(find_shards(folder.path()).names == Names{"a/0.tar", "b/0.tar", "file.tar"});
 }
 
-TEST_CASE("links between folders do not take time without end", "[io][formats][shards]") {
+TEST_CASE("listing folders that link to each other ends soon", "[io][formats][shards]") {
   const TempDir folder;
   constexpr int kFolders = 20;  // 2^20 ways
   for (int i = 0; i < kFolders; ++i) {
@@ -64,14 +64,14 @@ TEST_CASE("links between folders do not take time without end", "[io][formats][s
   CHECK(find_shards(folder.file("d/15")).names.size() == 32);
 }
 
-TEST_CASE("a link that should be a shard but leads nowhere is an error", "[io][formats][shards]") {
+TEST_CASE("a dangling link with the name of a shard is an error", "[io][formats][shards]") {
   const TempDir folder;
   fs::create_symlink("nowhere", folder.file("x.tar"));
   CHECK(contains(error_of([&] { find_shards(folder.path()); }).second, "x.tar"));
   CHECK(contains(error_of([&] { find_shards(folder.file("absent")); }).second, "absent"));
 }
 
-TEST_CASE("hidden shards and folders are passed over and counted", "[io][formats][shards]") {
+TEST_CASE("hidden shards and folders are skipped and counted", "[io][formats][shards]") {
   const TempDir folder;
   folder.write(".nv-meta/x.tar", "");
   folder.write(".nv-meta.prepare/x.tar", "");
@@ -94,7 +94,7 @@ TEST_CASE("hidden shards and folders are passed over and counted", "[io][formats
           "names that begin with a dot are skipped: 2 shards and 1 folder; the first is '.trash'"});
 }
 
-TEST_CASE("an index whose shard is not there is told", "[io][formats][shards]") {
+TEST_CASE("an index without a shard is reported", "[io][formats][shards]") {
   const TempDir folder;
   for (const char* name : {"a.tar", "a.tar.idx", "b.tgz", "b.tar.idx", "c.tar.gz", "c.tar.tar.idx",
                            "x.jsonl.idx", "d/.e.tar.idx", "a.tar.idx.tmp.0"}) {

@@ -54,7 +54,7 @@ TEST_CASE("a split file is written as PyYAML writes it", "[io][formats][split]")
         "exclude: []\n");
 }
 
-TEST_CASE("what is written is read again", "[io][formats][split]") {
+TEST_CASE("a split file survives a round trip", "[io][formats][split]") {
   const SplitConfig config{
       .parts = {{"yes", {"it's a.tar", "a: b",        "# c",          "- d",
                          "1",          "1e5",         "null",         "\"q\"",
@@ -68,7 +68,7 @@ TEST_CASE("what is written is read again", "[io][formats][split]") {
   CHECK(parse_split_yaml(to_split_yaml(config), "x") == config);
 }
 
-TEST_CASE("what a split file says does not depend on who parses it", "[io][formats][split]") {
+TEST_CASE("both parsers read the same from a split file", "[io][formats][split]") {
   const std::string written =
       "split_parts:\n  train:\n  - a-{0..9}.tar\n  - d/b.tar\n  val: []\n  test:\n  - c.tar\n"
       "exclude:\n- c.tar\n- d/b.tar/7\n";
@@ -77,8 +77,8 @@ TEST_CASE("what a split file says does not depend on who parses it", "[io][forma
   CHECK(energon::parse_as_written("split_parts:\n  train:\n  - a.tar\nexclude: []\n"));
   CHECK_FALSE(energon::parse_as_written(""));
   CHECK_FALSE(energon::parse_as_written("split_parts:\n  a:\n  - x\n  a: []\nexclude: []\n"));
-  // Changed texts: either parser alone would do, or only the one for all of YAML.
-  std::mt19937 random(7);  // NOLINT: always the same
+  // Mutated texts, some of which only the full YAML parser can read.
+  std::mt19937 random(7);  // NOLINT: deterministic
   const std::string characters = "\n -:[]{}'\"#,ax01~&*!|>%@";
   int read = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -122,7 +122,7 @@ TEST_CASE("characters that JSON escapes as pairs are read as one", "[io][formats
   }
 }
 
-TEST_CASE("yaml and json say the same", "[io][formats][split]") {
+TEST_CASE("yaml and json are equivalent", "[io][formats][split]") {
   const SplitConfig expected{.parts = {{"train", {"a.tar"}}, {"val", {}}}, .exclude = {"a.tar/1"}};
   CHECK(parse_split_yaml("split_parts:\n  train: [a.tar]\n  val: []\nexclude:\n- a.tar/1\n", "x") ==
         expected);
@@ -132,11 +132,10 @@ TEST_CASE("yaml and json say the same", "[io][formats][split]") {
   CHECK(parse_split_yaml("split_parts: {t: [a]}\nexclude:\n", "x").exclude.empty());
 }
 
-TEST_CASE("aliases in a split file give no more than its size lets one expect",
-          "[io][formats][split]") {
+TEST_CASE("aliases cannot expand a split file far beyond its size", "[io][formats][split]") {
   CHECK(parse_split_yaml("split_parts: {a: &x [a.tar, b.tar], b: *x}\n", "x").parts[1].patterns ==
         Names{"a.tar", "b.tar"});
-  // A list of long names, and many parts that are that list.
+  // A list of long names, and many parts that alias that list.
   std::string text = "split_parts:\n  p: &x\n";
   for (int i = 0; i < 300; ++i) {
     text += "  - " + std::string(100, 'a') + std::to_string(i) + ".tar\n";
@@ -158,7 +157,7 @@ TEST_CASE("a large split file without aliases is read", "[io][formats][split]") 
   CHECK(parse_split_yaml(text, "x").parts[0].patterns.size() == 200'000);
 }
 
-TEST_CASE("a bad split file is an error that names the place", "[io][formats][split]") {
+TEST_CASE("a bad split file is an error with the place", "[io][formats][split]") {
   const std::vector<std::pair<std::string, std::string>> table = {
       {"split_parts: [a]", "split_parts"},
       {"split_parts:\n  train: a.tar", "split_parts.train"},
@@ -199,7 +198,7 @@ TEST_CASE("the split file is found by name, by default in two forms", "[io][form
         ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("ratios cut by number of shards and lose none", "[io][formats][split]") {
+TEST_CASE("ratios divide by number of shards and lose none", "[io][formats][split]") {
   const std::vector<SplitRatio> ratios = {{"train", 8}, {"val", 1}, {"test", 1}};
   const SplitConfig config = split_by_ratio(numbered(25), ratios);
   CHECK(config.parts[0].patterns == Names{"shard-{000..019}.tar"});
@@ -243,7 +242,8 @@ TEST_CASE("patterns are expressions matched from the start", "[io][formats][spli
   CHECK(config.parts[1].patterns == Names{"train/a-{0..1}.tar", "val/a-0.tar"});
 }
 
-TEST_CASE("a pattern that matches nothing says that it is no glob", "[io][formats][split]") {
+TEST_CASE("the error about a pattern without a match explains that it is not a glob",
+          "[io][formats][split]") {
   const auto [code, message] = error_of([] {
     split_by_pattern(numbered(3), std::vector<SplitPattern>{{"train", "*.tar"}});
   });

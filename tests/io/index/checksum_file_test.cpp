@@ -46,7 +46,7 @@ TEST_CASE("the worked example of the format's document holds", "[io][formats][ch
   CHECK(hex_of(bytes.substr(48)) == "412403ad1103a6a7");
 }
 
-TEST_CASE("checksums are read as written", "[io][formats][checksums]") {
+TEST_CASE("checksums survive a round trip", "[io][formats][checksums]") {
   const TempDir folder;
   const std::string path = folder.file("a.tar.xxh3");
   energon::write_checksums(path, 10240, kDigests);
@@ -56,7 +56,7 @@ TEST_CASE("checksums are read as written", "[io][formats][checksums]") {
   CHECK(energon::checksum_path("d/a.tar.idx") == "d/a.tar.xxh3");
 }
 
-TEST_CASE("a checksum file that is cut or flipped anywhere is refused",
+TEST_CASE("a checksum file that is truncated or flipped anywhere is refused",
           "[io][formats][checksums]") {
   const TempDir folder;
   const std::string good = energon::encode_checksums(10240, kDigests);
@@ -77,8 +77,7 @@ TEST_CASE("a checksum file that is cut or flipped anywhere is refused",
   CHECK(load(good + "x") == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("checksums keep their digests, whatever happens to their file",
-          "[io][formats][checksums]") {
+TEST_CASE("loaded checksums do not change with their file", "[io][formats][checksums]") {
   const TempDir folder;
   std::vector<std::uint64_t> digests;
   for (std::uint64_t i = 0; i < 2000; ++i) {
@@ -118,7 +117,7 @@ TEST_CASE("checksums of another shard or a newer version are refused", "[io][for
         ErrorCode::kUnsupported);
 }
 
-TEST_CASE("one changed byte of a shard changes the digest of its sample only",
+TEST_CASE("one changed byte of a shard changes only the digest of its sample",
           "[io][formats][checksums]") {
   const TempDir folder;
   const std::string tar = energon::testing::make_shard(0, 3);

@@ -91,14 +91,14 @@ TEST_CASE("an index is built once and then found", "[io][formats][cache]") {
   CHECK(identity_of(index) == built);
 }
 
-TEST_CASE("an index of an older tar is built again", "[io][formats][cache]") {
+TEST_CASE("an index of an older tar is rebuilt", "[io][formats][cache]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", make_shard(0, 3));
   const std::string cache = folder.file("cache");
   ensure_indexed(tar, tar, cache);
   SECTION("by modification time") {
     folder.write("a.tar", make_shard(0, 5));
-    // A tar that was moved here may well be older than the index.
+    // A tar that was moved here may be older than the index.
     std::filesystem::last_write_time(
         tar, std::filesystem::file_time_type::clock::now() - std::chrono::hours(100));
     CHECK(samples_in(ensure_indexed(tar, tar, cache), tar) == 5);
@@ -111,7 +111,7 @@ TEST_CASE("an index of an older tar is built again", "[io][formats][cache]") {
   }
 }
 
-TEST_CASE("a damaged index is built again", "[io][formats][cache]") {
+TEST_CASE("a damaged index is rebuilt", "[io][formats][cache]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", make_shard(0, 3));
   const std::string index = ensure_indexed(tar, tar, folder.file("cache"));
@@ -120,7 +120,7 @@ TEST_CASE("a damaged index is built again", "[io][formats][cache]") {
   CHECK(samples_in(ensure_indexed(tar, tar, folder.file("cache")), tar) == 3);
 }
 
-TEST_CASE("an index that is longer than its tar proves that the tar was cut, and is kept",
+TEST_CASE("an index that is longer than its tar proves that the tar was truncated, and is kept",
           "[io][formats][cache]") {
   const TempDir folder;
   const std::string content = make_shard(0, 5);
@@ -148,7 +148,7 @@ TEST_CASE("an index that is longer than its tar proves that the tar was cut, and
   CHECK(energon::read_file(index) == before);
 }
 
-TEST_CASE("what a scan warns of is told when the index is built", "[io][formats][cache]") {
+TEST_CASE("warnings of a scan are reported when the index is built", "[io][formats][cache]") {
   const TempDir folder;
   const std::string content = make_shard(0, 3);
   const std::string tar = folder.write("a.tar", content.substr(0, content.size() - 1024));
@@ -163,7 +163,7 @@ TEST_CASE("what a scan warns of is told when the index is built", "[io][formats]
   CHECK_FALSE(energon::index_tar(tar, tar, folder.file("cache")).is_new);
 }
 
-TEST_CASE("an index of the same tar by others is kept in the cache of a read-only folder",
+TEST_CASE("an index for a tar in a read-only folder is stored in the cache",
           "[io][formats][cache][fork]") {
   const TempDir folder;
   const std::string tar = folder.write("data/a.tar", make_shard(0, 3));
@@ -190,7 +190,7 @@ TEST_CASE("an index of the same tar by others is kept in the cache of a read-onl
   CHECK_FALSE(std::filesystem::exists(tar + ".idx"));
 }
 
-TEST_CASE("builders that are killed leave no index or a right one", "[io][formats][cache][fork]") {
+TEST_CASE("killed builders leave no index or a correct one", "[io][formats][cache][fork]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", make_shard(0, 200));
   unsigned seed = 1;
@@ -205,7 +205,7 @@ TEST_CASE("builders that are killed leave no index or a right one", "[io][format
   }
 }
 
-TEST_CASE("expanders that are killed leave no copy or a right one", "[io][formats][cache][fork]") {
+TEST_CASE("killed expanders leave no copy or a correct one", "[io][formats][cache][fork]") {
   const TempDir folder;
   const std::string content = make_shard(0, 200);
   const std::string shard = folder.write("a.tgz", gzip(content));
@@ -215,7 +215,7 @@ TEST_CASE("expanders that are killed leave no copy or a right one", "[io][format
     const std::string cache = folder.file("cache" + std::to_string(round));
     run_and_kill(4, seed, [&] { ensure_expanded(shard, cache); });
     CHECK(energon::read_file(ensure_expanded(shard, cache)) == content);
-    // What is left of the killed ones goes when it is old.
+    // Leftovers of the killed processes are removed once they are old.
     const std::string expanded = cache + "/expanded";
     for (const std::string& name : energon::testing::files_below(expanded)) {
       CAPTURE(name);
@@ -230,7 +230,7 @@ TEST_CASE("expanders that are killed leave no copy or a right one", "[io][format
   }
 }
 
-TEST_CASE("whoever holds the turn to expand is waited for as long as it makes progress",
+TEST_CASE("others wait for the holder of the expand turn as long as it makes progress",
           "[io][formats][cache]") {
   const TempDir folder;
   const std::string shard = folder.write("a.tgz", gzip(make_shard(0, 3)));
@@ -273,7 +273,7 @@ TEST_CASE("a damaged compressed shard leaves nothing in the cache", "[io][format
 
 namespace {
 
-// While it lives, the environment names no place for a cache.
+// During its lifetime, the environment provides no cache folder.
 class NoCachePlace {
  public:
   NoCachePlace() {
@@ -309,7 +309,7 @@ TEST_CASE("the cache folder follows the environment", "[io][formats][cache]") {
   CHECK(energon::default_cache_dir() == "/e");
 }
 
-TEST_CASE("without a place for a cache, what needs none is read", "[io][formats][cache]") {
+TEST_CASE("without a cache folder, data that needs none is read", "[io][formats][cache]") {
   const TempDir folder;
   const NoCachePlace environment;
   const std::string tar = folder.write("a.tar", make_shard(0, 3));

@@ -1,4 +1,4 @@
-// The rows of index.sqlite for tests: shards of samples in a few words.
+// The rows of index.sqlite for tests, described concisely.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace energon::testing {
 
-/// Writes `path` with these shards, of which each is the samples of one scan.
+/// Writes `path` with these shards; each is the samples of one scan.
 inline RepeatedKeys write_index(const std::string& path,
                                 const std::vector<std::vector<ScannedSample>>& shards,
                                 std::uint64_t sort_bytes = std::uint64_t{1} << 20) {

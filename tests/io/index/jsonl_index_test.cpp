@@ -59,7 +59,7 @@ TEST_CASE("every line that is not blank is a sample", "[io][formats][jsonl]") {
   CHECK(index_of(" {\"a\": 1}\t\r\n{}\n") == Entries{0, 12, 15});
 }
 
-TEST_CASE("blank lines belong to the sample before them, those at the beginning to the first",
+TEST_CASE("blank lines belong to the sample before them, leading ones to the first",
           "[io][formats][jsonl]") {
   CHECK(index_of("\n{}\n\n{}\n") == Entries{0, 5, 8});
   CHECK(index_of("\n \n{}\n\n\t\n{}\n\n") == Entries{0, 9, 13});
@@ -84,7 +84,7 @@ TEST_CASE("the index file is the bytes of the entries", "[io][formats][jsonl]") 
   CHECK(files_below(folder.path()) == std::vector<std::string>{"x.jsonl", "x.jsonl.idx"});
 }
 
-TEST_CASE("a line that is no object is named with number and byte", "[io][formats][jsonl]") {
+TEST_CASE("a line that is not an object is an error with line and byte", "[io][formats][jsonl]") {
   const auto [code, message] = index_error("{}\n\n[1]\n");
   CHECK(code == ErrorCode::kCorruptData);
   CHECK(contains(message, "line 3 is not a JSON object: it begins with '['"));
@@ -93,7 +93,7 @@ TEST_CASE("a line that is no object is named with number and byte", "[io][format
       contains(index_error("{\"a\": 1\n").second, "line 1 is not a JSON object: it ends with '1'"));
   CHECK(contains(index_error("\xEF\xBB\xBF{}\n").second, "begins with '\\xef'"));
   CHECK(contains(index_error(std::string("\0{}\n", 4)).second, "zero byte"));
-  const auto [code2, joined] = index_error(std::string("{}\n{}\0{}\n", 9));  // over an end of line
+  const auto [code2, joined] = index_error(std::string("{}\n{}\0{}\n", 9));  // over a line end
   CHECK(code2 == ErrorCode::kCorruptData);
   CHECK(contains(joined, "line 2 contains a zero byte"));
   CHECK(contains(joined, "byte: 5]"));
@@ -101,7 +101,7 @@ TEST_CASE("a line that is no object is named with number and byte", "[io][format
   CHECK(contains(index_error("\n \n").second, "no samples"));
 }
 
-TEST_CASE("nothing is left of an index that cannot be built", "[io][formats][jsonl]") {
+TEST_CASE("an index that cannot be built leaves no file", "[io][formats][jsonl]") {
   const TempDir folder;
   const FileSource jsonl(folder.write("x.jsonl", "{}\nno\n"));
   CHECK(error_of([&] { write_jsonl_index(jsonl, folder.file("x.jsonl.idx")); }).first ==
@@ -126,7 +126,7 @@ TEST_CASE("ranges cover the file", "[io][formats][jsonl]") {
   CHECK(index.digest() != JsonlIndex::from_entries({0, 4, 10}, 10).digest());
 }
 
-TEST_CASE("an index that cannot be one is refused", "[io][formats][jsonl]") {
+TEST_CASE("an invalid index is refused", "[io][formats][jsonl]") {
   const auto from_error = [](const Entries& entries) {
     const auto [code, message] =
         error_of([&] { JsonlIndex::from_entries(entries, 10, "x.jsonl.idx"); });
@@ -147,7 +147,7 @@ TEST_CASE("an index that cannot be one is refused", "[io][formats][jsonl]") {
   CHECK(contains(load_error(std::string(8000, '\0')), "it has 8000 bytes"));
 }
 
-TEST_CASE("an index is kept beside the file and found again", "[io][formats][jsonl]") {
+TEST_CASE("an index is stored beside the file and found again", "[io][formats][jsonl]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n");
   CHECK(energon::jsonl_index_path(path) == path + ".idx");
@@ -158,7 +158,7 @@ TEST_CASE("an index is kept beside the file and found again", "[io][formats][jso
   CHECK_FALSE(std::filesystem::exists(folder.file("cache")));
 }
 
-TEST_CASE("an index of another content is built again", "[io][formats][jsonl]") {
+TEST_CASE("an index of other content is rebuilt", "[io][formats][jsonl]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n {}\n");
   ensure_jsonl_indexed(path, folder.file("cache"));
@@ -177,7 +177,7 @@ TEST_CASE("an index of another content is built again", "[io][formats][jsonl]") 
   CHECK(FileSource(path + ".idx").identity().mtime_ns == jsonl.identity().mtime_ns);
 }
 
-TEST_CASE("a file that is shorter than its index says is an error, and the index stays",
+TEST_CASE("a file shorter than its index is an error, and the index stays",
           "[io][formats][jsonl]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n{}\n{}\n");
@@ -185,7 +185,7 @@ TEST_CASE("a file that is shorter than its index says is an error, and the index
   ensure_jsonl_indexed(path, folder.file("cache"));
   const std::string before = energon::read_file(index);
   folder.write("x.jsonl", "{}\n{}\n");
-  if (GENERATE(false, true)) {  // as an index that lies about its time
+  if (GENERATE(false, true)) {  // like an index with a wrong time
     REQUIRE(energon::give_time_of(index, FileSource(path).identity()));
   }
   const auto [code, text] = error_of([&] { ensure_jsonl_indexed(path, folder.file("cache")); });
@@ -197,13 +197,13 @@ TEST_CASE("a file that is shorter than its index says is an error, and the index
   CHECK(energon::read_file(index) == before);
   CHECK_FALSE(std::filesystem::exists(folder.file("cache")));
 
-  // What is no index proves nothing.
+  // A file that is not an index proves nothing.
   folder.write("x.jsonl.idx", before.substr(8));
   ensure_jsonl_indexed(path, folder.file("cache"));
   CHECK(JsonlIndex::load(index, 6).sample_count() == 2);
 }
 
-TEST_CASE("what is read is one whole line of the file", "[io][formats][jsonl]") {
+TEST_CASE("reading returns exactly one whole line of the file", "[io][formats][jsonl]") {
   using energon::whole_line;
   CHECK(whole_line("{}\n", std::nullopt, {.offset = 0, .size = 3}, 9) == "{}");
   CHECK(whole_line("\n \n{1}\r\n\n", std::nullopt, {.offset = 0, .size = 9}, 20) == "{1}");
@@ -226,7 +226,7 @@ TEST_CASE("what is read is one whole line of the file", "[io][formats][jsonl]") 
   CHECK(refused("", '\n', 20).ends_with("do not end with a line"));
 }
 
-TEST_CASE("the index of a file in a read-only folder is kept in the cache",
+TEST_CASE("the index of a file in a read-only folder is stored in the cache",
           "[io][formats][jsonl][fork]") {
   const TempDir folder;
   const std::string path = folder.write("data/x.jsonl", "{}\n{}\n");

@@ -56,7 +56,7 @@ TEST_CASE("keys are sorted as bytes, equal ones by row, with any memory", "[io][
   CHECK(result == keys);
 }
 
-TEST_CASE("keys that come in order stay so, also where runs meet", "[io][key_sorter]") {
+TEST_CASE("sorted keys stay sorted, even where runs meet", "[io][key_sorter]") {
   const TempDir folder;
   Keys keys;
   for (std::int64_t row = 1; row <= 5'000; ++row) {
@@ -65,7 +65,7 @@ TEST_CASE("keys that come in order stay so, also where runs meet", "[io][key_sor
   CHECK(sorted(folder, keys, 10'000) == keys);
 }
 
-TEST_CASE("no keys are sorted, too", "[io][key_sorter]") {
+TEST_CASE("sorting no keys works", "[io][key_sorter]") {
   const TempDir folder;
   CHECK(sorted(folder, {}, 10'000).empty());
 }

@@ -42,8 +42,7 @@ TEST_CASE("media metadata without samples is read, and nothing else is", "[io][f
   CHECK(error_of([&] { const MediaIndex none(text); }).first == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("media metadata that was opened before a fork is refused after it",
-          "[io][formats][media][fork]") {
+TEST_CASE("media metadata opened before a fork is refused after it", "[io][formats][media][fork]") {
   const TempDir folder;
   const std::string path = folder.write("index.sqlite", "");
   {

@@ -174,7 +174,7 @@ TEST_CASE("media metadata is found by name and by shard", "[io][formats][media]"
   CHECK(parts == std::vector<std::string>{"000000.jpg 0 512", "000000.seg.png 0 1536"});
 }
 
-TEST_CASE("rows are replaced, and a filter is noted once", "[io][formats][media]") {
+TEST_CASE("rows are replaced, and a filter is recorded once", "[io][formats][media]") {
   const TempDir folder;
   const std::string path = write_media(folder);
   {
@@ -218,7 +218,7 @@ TEST_CASE("media metadata that is missing or damaged is an error", "[io][formats
   }
 }
 
-TEST_CASE("nothing in a database is run when media metadata is written", "[io][formats][media]") {
+TEST_CASE("writing media metadata runs no code in the database", "[io][formats][media]") {
   const TempDir folder;
   const std::string path = write_media(folder);
   query_media(path,
@@ -236,7 +236,7 @@ TEST_CASE("nothing in a database is run when media metadata is written", "[io][f
   CHECK_FALSE(SampleIndex(view).has_media());
 }
 
-TEST_CASE("a database that was cut never gives wrong media metadata", "[io][formats][media]") {
+TEST_CASE("a truncated database never returns wrong media metadata", "[io][formats][media]") {
   const TempDir folder;
   const std::string path = write_media(folder);
   const std::string whole = energon::read_file(path);

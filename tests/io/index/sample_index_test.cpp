@@ -127,7 +127,8 @@ TEST_CASE("a database without parts still finds samples", "[io][formats][sample_
   CHECK(error_of([&] { index.find_part("000000.jpg"); }).first == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("what is no index database is refused with the path", "[io][formats][sample_index]") {
+TEST_CASE("a file that is not an index database is refused with the path",
+          "[io][formats][sample_index]") {
   const TempDir folder;
   CHECK(error_of([&] { SampleIndex index(folder.file("absent")); }).first == ErrorCode::kNotFound);
   for (const std::string& content :
@@ -145,7 +146,7 @@ TEST_CASE("what is no index database is refused with the path", "[io][formats][s
         ErrorCode::kCorruptData);
 }
 
-TEST_CASE("views planted in the place of tables are not read", "[io][formats][sample_index]") {
+TEST_CASE("views planted in place of tables are not read", "[io][formats][sample_index]") {
   const TempDir folder;
   const std::string path = folder.file("planted.sqlite");
   run_sql(path,
@@ -154,7 +155,7 @@ TEST_CASE("views planted in the place of tables are not read", "[io][formats][sa
   CHECK(error_of([&] { SampleIndex index(path); }).first == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("values that are no offsets are refused", "[io][formats][sample_index]") {
+TEST_CASE("values that are not offsets are refused", "[io][formats][sample_index]") {
   const TempDir folder;
   for (const char* value : {"-1", "'x'", "NULL", "1.5", "x'00'"}) {
     CAPTURE(value);
@@ -166,7 +167,7 @@ TEST_CASE("values that are no offsets are refused", "[io][formats][sample_index]
   }
 }
 
-TEST_CASE("a database with any byte changed gives an error or an answer, never a crash",
+TEST_CASE("a database with any byte changed returns an error or an answer, never crashes",
           "[io][formats][sample_index]") {
   const TempDir folder;
   const std::string good = energon::read_file(write_example(folder));
@@ -187,7 +188,7 @@ TEST_CASE("a database with any byte changed gives an error or an answer, never a
   CHECK(errors > 0);
 }
 
-TEST_CASE("odd characters in the path are the path's", "[io][formats][sample_index]") {
+TEST_CASE("special characters in the path have no meaning", "[io][formats][sample_index]") {
   const TempDir folder;
   folder.write("a?b#c%20 d/placeholder", "");
   const std::string path = folder.file("a?b#c%20 d/index.sqlite");
@@ -241,7 +242,7 @@ TEST_CASE("the samples of one shard are visited in their order", "[io][formats][
   CHECK(keys.size() == 1);
 }
 
-TEST_CASE("keys that occur twice are listed", "[io][formats][sample_index]") {
+TEST_CASE("duplicate keys are listed", "[io][formats][sample_index]") {
   const TempDir folder;
   const std::string path = write_example(folder);
   CHECK(SampleIndex(path).duplicate_keys(5).empty());

@@ -1,4 +1,4 @@
-// The pages of index.sqlite: SQLite must find in them what it would have written itself.
+// The pages of index.sqlite: SQLite must read the same content as if it had written them.
 
 #include "io/index/sample_index_writer.h"
 
@@ -47,7 +47,7 @@ std::vector<std::string> rows_of(sqlite3* db, const std::string& path, const std
   return rows;
 }
 
-// What the rows of the tables are, by the words of docs/formats/energon_files.md.
+// The rows of the tables, as specified by docs/formats/energon_files.md.
 std::vector<std::string> expected_samples(const Shards& shards) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -113,7 +113,7 @@ Shards random_shards(std::uint32_t seed, int shards, int samples, std::size_t ke
 
 }  // namespace
 
-TEST_CASE("SQLite finds an index of any size whole", "[io][formats][sample_index]") {
+TEST_CASE("SQLite finds an index of any size intact", "[io][formats][sample_index]") {
   // The longer the keys, the fewer fit into a page, and the more levels a tree has. A key of more
   // than 1,002 bytes continues in other pages.
   const std::size_t key_bytes = GENERATE(8U, 300U, 980U, 1'003U, 9'000U);
@@ -128,7 +128,7 @@ TEST_CASE("SQLite finds an index of any size whole", "[io][formats][sample_index
   }
 }
 
-TEST_CASE("SQLite finds an index with trees of several levels whole",
+TEST_CASE("SQLite finds an index with trees of several levels intact",
           "[io][formats][sample_index]") {
   const auto [samples, key_bytes] = GENERATE(
       table<int, std::size_t>({{20'000, 10}, {700, 900}, {701, 900}, {702, 900}, {3'000, 400}}));
@@ -142,7 +142,7 @@ TEST_CASE("SQLite finds an index with trees of several levels whole",
   CHECK(energon::testing::files_below(folder.path()) == std::vector<std::string>{"index.sqlite"});
 }
 
-TEST_CASE("numbers of every size are columns", "[io][formats][sample_index]") {
+TEST_CASE("integers of every size can be columns", "[io][formats][sample_index]") {
   const TempDir folder;
   const std::string path = folder.file("index.sqlite");
   std::vector<ScannedSample> samples;
@@ -159,8 +159,7 @@ TEST_CASE("numbers of every size are columns", "[io][formats][sample_index]") {
   check_index(path, {samples});
 }
 
-TEST_CASE("keys that come twice are named with their places, the first ones",
-          "[io][formats][sample_index]") {
+TEST_CASE("the first duplicate keys are listed with their places", "[io][formats][sample_index]") {
   const TempDir folder;
   const auto shard = [](const std::vector<std::string>& keys) {
     std::vector<ScannedSample> samples;
@@ -186,7 +185,7 @@ TEST_CASE("keys that come twice are named with their places, the first ones",
   CHECK(repeated.named[2].again == SamplePosition{2, 0});
 }
 
-TEST_CASE("the page that SQLite locks is left out", "[io][formats][sample_index]") {
+TEST_CASE("the page that SQLite locks is skipped", "[io][formats][sample_index]") {
   const TempDir folder;
   const std::string path = folder.file("large.sqlite");
   {

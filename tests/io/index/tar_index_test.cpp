@@ -60,7 +60,7 @@ TEST_CASE("sample 0 begins at byte 0 whatever its entry says", "[io][formats][ta
   CHECK(TarIndex::from_entries({512}, kTarSize).sample_count() == 0);
 }
 
-TEST_CASE("an index cut at any byte is refused or a different, shorter index",
+TEST_CASE("an index truncated at any byte is refused or a different, shorter index",
           "[io][formats][tar_index]") {
   const TempDir folder;
   for (std::size_t size = 0; size < golden_bytes().size(); ++size) {
@@ -69,13 +69,13 @@ TEST_CASE("an index cut at any byte is refused or a different, shorter index",
     if (size == 0 || size % 8 != 0) {
       CHECK(error_of([&] { TarIndex::load(path, kTarSize); }).first == ErrorCode::kCorruptData);
     } else {
-      // The bare format cannot tell; the count of .info.json and the archive's end do.
+      // The bare format cannot detect this; the count of .info.json and the archive's end can.
       CHECK(TarIndex::load(path, kTarSize).sample_count() < 3);
     }
   }
 }
 
-TEST_CASE("an index with any bit flipped is refused or moves one member's border",
+TEST_CASE("an index with any bit flipped is refused or moves one sample's boundary",
           "[io][formats][tar_index]") {
   const TempDir folder;
   int refused = 0;
@@ -99,7 +99,7 @@ TEST_CASE("an index with any bit flipped is refused or moves one member's border
   CHECK(refused > 32 * 8 - 16);
 }
 
-TEST_CASE("an index keeps its entries, whatever happens to its file", "[io][formats][tar_index]") {
+TEST_CASE("a loaded index does not change with its file", "[io][formats][tar_index]") {
   const TempDir folder;
   Entries entries;
   for (std::uint64_t i = 0; i <= 2000; ++i) {  // 16 KB
@@ -130,7 +130,7 @@ TEST_CASE("an index keeps its entries, whatever happens to its file", "[io][form
   CHECK(contains(message, path));
 }
 
-TEST_CASE("offsets that cannot be are refused", "[io][formats][tar_index]") {
+TEST_CASE("impossible offsets are refused", "[io][formats][tar_index]") {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
   for (const Entries& entries : {Entries{}, Entries{0, 0}, Entries{512, 0}, Entries{0, 100},
                                  Entries{0, 10752}, Entries{0, kHuge}, Entries{kHuge, 1024},
@@ -165,7 +165,7 @@ TEST_CASE("the index name replaces the last suffix", "[io][formats][tar_index]")
   }
 }
 
-TEST_CASE("two shards with one index name are refused by name", "[io][formats][tar_index]") {
+TEST_CASE("two shards with the same index name are refused by name", "[io][formats][tar_index]") {
   const std::vector<std::string> fine = {"a.tar", "b.tgz", "d/a.tgz"};
   CHECK_NOTHROW(energon::check_index_paths_differ(fine));
   const std::vector<std::string> clash = {"d/a.tar", "d/a.tgz"};

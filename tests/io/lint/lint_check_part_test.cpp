@@ -1,4 +1,4 @@
-// LintOptions::check_part: what it is given, and what becomes of its answers.
+// LintOptions::check_part: its arguments, and the effect of its results.
 
 #include <algorithm>
 #include <mutex>
@@ -21,7 +21,7 @@ using energon::testing::TempDir;
 
 namespace {
 
-/// Remembers the parts and their contents; finds fault with those that contain "bad".
+/// Records the parts and their contents; reports those that contain "bad".
 class Recorder {
  public:
   LintOptions options() {
@@ -47,7 +47,7 @@ class Recorder {
 
 }  // namespace
 
-TEST_CASE("lint gives every part of every shard to the check", "[io][lint]") {
+TEST_CASE("lint passes every part of every shard to the check", "[io][lint]") {
   const TempDir folder;
   folder.write("a.tar", TarBuilder().file("1.txt", "one").file("1.x", "").end().text());
   folder.write("b.tar", TarBuilder().file("2.txt", "bad").file("3.txt", "bad").end().text());
@@ -61,7 +61,7 @@ TEST_CASE("lint gives every part of every shard to the check", "[io][lint]") {
   CHECK(report.problems[1].message == "part 'txt' is bad");
 }
 
-TEST_CASE("a part that lint finds broken itself is reported once", "[io][lint]") {
+TEST_CASE("a part that lint itself finds broken is reported once", "[io][lint]") {
   const TempDir folder;
   folder.write("a.tar", TarBuilder().file("1.json", "{bad").file("1.txt", "t").end().text());
   Recorder recorder;
@@ -70,7 +70,7 @@ TEST_CASE("a part that lint finds broken itself is reported once", "[io][lint]")
   CHECK(report.problems.size() == 1);
 }
 
-TEST_CASE("each line of a JSONL file is given to the check as part json", "[io][lint]") {
+TEST_CASE("each line of a JSONL file is passed to the check as part json", "[io][lint]") {
   const TempDir folder;
   folder.write("a.jsonl", "{\"a\": 1}\n\n{\"a\": \"bad\"}\n");
   Recorder recorder;

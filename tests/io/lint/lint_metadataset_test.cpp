@@ -57,7 +57,7 @@ splits:
 
 }  // namespace
 
-TEST_CASE("lint reads every dataset that a metadataset names, once", "[io][formats][lint]") {
+TEST_CASE("lint reads every dataset of a metadataset once", "[io][formats][lint]") {
   const Fixture f;
   const LintReport report = f.lint_it();
   CHECK(report.ok());
@@ -66,8 +66,7 @@ TEST_CASE("lint reads every dataset that a metadataset names, once", "[io][forma
   CHECK(report.samples == 15);
 }
 
-TEST_CASE("lint reads a dataset once that a metadataset names with several split files",
-          "[io][formats][lint]") {
+TEST_CASE("lint reads a dataset with several split files once", "[io][formats][lint]") {
   const Fixture f;
   std::filesystem::resize_file(f.folder.file("c/x.tar"), 4 * 5 * 512);  // no end
   f.folder.write("c/.nv-meta/other.yaml", "split_parts: {train: [x.tar], val: [y.tar]}");
@@ -80,10 +79,10 @@ TEST_CASE("lint reads a dataset once that a metadataset names with several split
   REQUIRE(report.warnings.size() == 1);
   CHECK(contains(report.warnings[0], "no end-of-archive block"));
   REQUIRE(report.problems.size() == 2);  // the shard was changed, and y.tar
-  CHECK(contains(report.problems[1].message, "other.yaml: split part 'val' names it"));
+  CHECK(contains(report.problems[1].message, "other.yaml: listed in split part 'val'"));
 }
 
-TEST_CASE("lint says in which dataset of a metadataset a problem is", "[io][formats][lint]") {
+TEST_CASE("lint reports the dataset of a metadataset that has a problem", "[io][formats][lint]") {
   const Fixture f;
   for (const char* name : {"b", "c"}) {
     change_byte(f.folder.file(fmt::format("{}/x.tar", name)), 2 * 5 * 512 + 3);  // a header
@@ -100,7 +99,7 @@ TEST_CASE("lint says in which dataset of a metadataset a problem is", "[io][form
   CHECK(report.problems[2].dataset == f.folder.file("c"));
 }
 
-TEST_CASE("lint goes on after a split that cannot be read", "[io][formats][lint]") {
+TEST_CASE("lint continues after a split that cannot be read", "[io][formats][lint]") {
   const Fixture f;
   f.folder.write("m.yaml", R"(
 __class__: MetadatasetV2
@@ -113,7 +112,7 @@ splits:
   CHECK(report.datasets == 1);  // b
   REQUIRE(report.problems.size() == 3);
   CHECK(report.problems[0].dataset == f.folder.file("m.yaml"));
-  CHECK(contains(report.problems[0].message, "split 'train', of which nothing was read"));
+  CHECK(contains(report.problems[0].message, "split 'train', which was not read"));
   CHECK(contains(report.problems[0].message, "absent"));
   CHECK(contains(report.problems[1].message, "in a circle"));
   CHECK(report.problems[2].dataset == f.folder.file("b"));
@@ -170,7 +169,8 @@ TEST_CASE("lint compares the index of a JSONL file", "[io][formats][lint]") {
   const auto source = energon::FileSource(path).identity();
   energon::write_jsonl_index(energon::FileSource(path), path + ".idx");
   CHECK(lint(path).ok());
-  // An index with another time is not used, so damage is only looked for in one with the file's.
+  // An index with a different time is not used, so only one with the file's time is checked for
+  // damage.
   const auto damage = [&](std::int64_t byte) {
     change_byte(path + ".idx", byte);
     CHECK(energon::give_time_of(path + ".idx", source));
@@ -178,13 +178,13 @@ TEST_CASE("lint compares the index of a JSONL file", "[io][formats][lint]") {
   damage(8);  // sample 1 begins a byte later
   const LintReport moved = lint(path);
   REQUIRE(moved.problems.size() == 1);
-  CHECK(contains(moved.problems[0].message, "other places from sample 1 on"));
+  CHECK(contains(moved.problems[0].message, "different offsets from sample 1 on"));
   CHECK(moved.problems[0].byte_offset == 5);
   damage(3 * 8);  // the end
   CHECK(contains(lint(path).problems.at(0).message, "x.jsonl.idx"));
 }
 
-TEST_CASE("lint tells that a JSONL file is shorter than its index says", "[io][formats][lint]") {
+TEST_CASE("lint reports a JSONL file that is shorter than its index", "[io][formats][lint]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n{}\n");
   energon::write_jsonl_index(energon::FileSource(path), path + ".idx");

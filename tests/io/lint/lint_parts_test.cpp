@@ -1,4 +1,4 @@
-// What lint says of the contents of parts.
+// lint() for the contents of parts.
 
 #include <string>
 #include <vector>
@@ -43,7 +43,7 @@ LintReport lint_part(const std::string& name, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("headers of pictures and sounds are read", "[io][formats][media]") {
+TEST_CASE("headers of images and audio are read", "[io][formats][media]") {
   for (const auto& [extension, bytes] : std::vector<std::pair<std::string, std::string>>{
            {"png", kPng}, {"gif", kGif}, {"bmp", kBmp}, {"jpg", kJpeg}, {"webp", kWebp}}) {
     INFO(extension);
@@ -61,7 +61,7 @@ TEST_CASE("headers of pictures and sounds are read", "[io][formats][media]") {
   CHECK(problem("wav", kWav) == "none");
 }
 
-TEST_CASE("a header that is cut anywhere is damaged, and never read beyond",
+TEST_CASE("a header truncated anywhere is damaged, and never read past its end",
           "[io][formats][media]") {
   for (const auto& [extension, bytes] :
        std::vector<std::pair<std::string, std::string>>{{"png", kPng},
@@ -74,7 +74,7 @@ TEST_CASE("a header that is cut anywhere is damaged, and never read beyond",
       const std::string cut(bytes.data(), size);  // its end is the end of the memory
       INFO(extension << " of " << size << " bytes");
       CHECK(problem(extension, cut) != "none");
-      // Unless the rest of the file was just not looked at.
+      // Unless the rest of the file was simply not read.
       if (size >= 16) {
         CHECK_FALSE(media_problem(extension, as_bytes(cut), 1 << 20));
       }
@@ -82,19 +82,20 @@ TEST_CASE("a header that is cut anywhere is damaged, and never read beyond",
   }
 }
 
-TEST_CASE("what is no picture is said with its first bytes, another format is accepted",
-          "[io][formats][media]") {
+TEST_CASE(
+    "a file that is not an image is reported with its first bytes, another format is accepted",
+    "[io][formats][media]") {
   CHECK_THAT(problem("jpg", std::string(40, '\0')),
              Catch::Contains("is not a JPEG image") && Catch::Contains("00 00 00 00"));
   CHECK_THAT(problem("png", "<html>not found</html>"), Catch::Contains("is not a PNG image"));
-  CHECK(problem("jpg", "") == "is empty: it has 0 bytes, expected a JPEG image");
+  CHECK(problem("jpg", "") == "is empty: expected a JPEG image, found 0 bytes");
   CHECK_THAT(problem("jpg", "ab"), Catch::EndsWith("begins with 61 62"));
   CHECK(problem("jpg", kPng) == "none");
   std::string flat = kPng;
   flat.replace(16, 4, 4, '\0');
   CHECK_THAT(problem("png", flat), Catch::Contains("0 x 240"));
   std::string broken = kJpeg;
-  broken[20] = 'x';  // where the marker of the frame header is
+  broken[20] = 'x';  // the marker of the frame header
   CHECK_THAT(problem("jpg", broken), Catch::Contains("byte 20"));
   CHECK(energon::promises_media("webp"));
   CHECK_FALSE(energon::promises_media("txt"));
@@ -110,7 +111,7 @@ TEST_CASE("lint parses JSON parts and reads media headers", "[io][formats][lint]
   CHECK(json.problems[0].shard == "a.tar");
   CHECK(json.problems[0].key == "2");
   CHECK(json.problems[0].byte_offset == 1536);
-  CHECK_THAT(json.problems[0].message, Catch::Contains("part 'json' is no valid JSON") &&
+  CHECK_THAT(json.problems[0].message, Catch::Contains("part 'json' is not valid JSON") &&
                                            Catch::Contains("byte 11 of 12, '}'"));
   CHECK_FALSE(lint_part("json", "").ok());
   CHECK_FALSE(lint_part("json", "{}\0{}"s).ok());

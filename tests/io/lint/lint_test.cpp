@@ -33,7 +33,7 @@ void prepare_example(const TempDir& folder, Checksums checksums) {
 
 }  // namespace
 
-TEST_CASE("lint finds nothing wrong with a good dataset", "[io][formats][lint]") {
+TEST_CASE("lint finds no problem in a good dataset", "[io][formats][lint]") {
   const TempDir folder;
   prepare_example(folder, Checksums::kWrite);
   const LintReport report = lint(folder.path());
@@ -93,7 +93,7 @@ TEST_CASE("lint reports missing files and wrong counts", "[io][formats][lint]") 
   const LintReport report = lint(folder.path());
   REQUIRE(report.problems.size() == 3);
   CHECK(contains(report.problems[0].message, "index is missing"));
-  CHECK(contains(report.problems[1].message, "counts 8 samples, the tar has 3"));
+  CHECK(contains(report.problems[1].message, "counts 8 samples, but the tar has 3"));
   CHECK(report.problems[2].shard == "c.tar");
 }
 
@@ -118,25 +118,25 @@ TEST_CASE("lint compares every row of index.sqlite with the shards", "[io][forma
   REQUIRE(lint(folder.path()).ok());
   const auto [sql, message] = GENERATE(table<std::string, std::string>(
       {{"UPDATE samples SET byte_offset = -byte_offset", "expected a count or offset"},
-       {"UPDATE samples SET byte_offset = byte_offset + 512", "has the sample at another place"},
+       {"UPDATE samples SET byte_offset = byte_offset + 512",
+        "has the sample at a different place"},
        {"UPDATE samples SET byte_size = byte_size + 512 WHERE sample_key = '000001'",
-        "has the sample at another place"},
+        "has the sample at a different place"},
        {"UPDATE sample_parts SET content_byte_offset = -content_byte_offset",
         "expected a count or offset"},
        {"UPDATE sample_parts SET content_byte_offset = content_byte_offset + 512",
-        "does not have the part 'txt' at its place"},
+        "lacks the part 'txt' at its place"},
        {"UPDATE sample_parts SET content_byte_size = 1 WHERE sample_index = 2",
-        "does not have the part 'txt' at its place"},
+        "lacks the part 'txt' at its place"},
        {"UPDATE sample_parts SET part_name = 'x' WHERE part_name = 'bin'",
-        "does not have the part 'bin' at its place"},
-       {"DELETE FROM sample_parts WHERE sample_index = 3",
-        "does not have the part 'txt' at its place"},
+        "lacks the part 'bin' at its place"},
+       {"DELETE FROM sample_parts WHERE sample_index = 3", "lacks the part 'txt' at its place"},
        {"INSERT INTO sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, "
         "content_byte_size) VALUES (0, 3, 'x', 99999, 1)",
-        "has 1 part that the tar does not have"},
+        "has 1 part that the tar lacks"},
        {"INSERT INTO sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, "
         "content_byte_size) VALUES (0, 77, 'x', 99999, 1)",
-        "has 1 part of samples that it does not have"},
+        "has 1 part of samples that it lacks"},
        {"UPDATE media_metadata SET metadata_json = 'no JSON'", "JSON"}}));
   CAPTURE(sql);
   sqlite3* db = nullptr;
@@ -161,7 +161,7 @@ TEST_CASE("plain tars are linted without an index", "[io][formats][lint]") {
   CHECK(energon::testing::files_below(folder.path()) == std::vector<std::string>{"a.tar", "b.tar"});
 }
 
-TEST_CASE("after a broken header lint goes on by the index", "[io][formats][lint]") {
+TEST_CASE("after a broken header, lint continues with the index", "[io][formats][lint]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 20));
   prepare_folder(folder.path(), {.checksums = Checksums::kWrite});
@@ -176,12 +176,12 @@ TEST_CASE("after a broken header lint goes on by the index", "[io][formats][lint
         std::vector<std::uint64_t>{7 * kSampleBytes, 12 * kSampleBytes, 3 * kSampleBytes});
 }
 
-TEST_CASE("lint warns of keys that two plain tars have", "[io][formats][lint]") {
+TEST_CASE("lint warns about keys that two plain tars share", "[io][formats][lint]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 5));
   folder.write("b.tar", make_shard(3, 5));
   const auto report = lint(folder.path());
   CHECK(report.ok());
   REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings[0] == "b.tar: 2 of its keys are in a.tar, too; prepare refuses this");
+  CHECK(report.warnings[0] == "b.tar: 2 of its keys are also in a.tar; prepare rejects this");
 }

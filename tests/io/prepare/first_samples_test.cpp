@@ -55,8 +55,7 @@ std::string yaml_in(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("the first samples have the parts of the first shard that is not left out",
-          "[io][prepare]") {
+TEST_CASE("the first samples come from the first shard that is not excluded", "[io][prepare]") {
   const TempDir folder;
   write_first_shards(folder);
   const std::vector<FirstSample> samples = first_samples(folder.path());
@@ -96,10 +95,11 @@ TEST_CASE("an expression without any part of the first samples is refused", "[io
   CHECK(check_parts_occur(captions("jpg", "json[a],json[b]").field_map, parts).empty());
   const auto warnings = check_parts_occur(captions("jpg,png", "json[a],txt").field_map, parts);
   REQUIRE(warnings.size() == 2);
-  CHECK_THAT(warnings[0], Catch::Contains("field 'image', the first samples lack: png"));
+  CHECK_THAT(warnings[0],
+             Catch::Contains("the first samples lack these parts for field 'image': png"));
   CHECK_THAT(error_of([&] { check_parts_occur(captions("png", "json[a]").field_map, parts); },
                       ErrorCode::kInvalidArgument),
-             Catch::Contains("'image' is to be made of 'png'") &&
+             Catch::Contains("'image' is made from 'png'") &&
                  Catch::Contains("their parts are: json, jpg"));
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
   CHECK(yaml_in(folder) ==
         "sample_type:\n  __module__: megatron.energon\n  __class__: CaptioningSample\n"
         "field_map:\n  image: jpg,png,webp\n  caption: json[caption]\n");
-  // Without a type, what is there stays; with one, it is replaced.
+  // Without a type, the existing definition stays; with one, it is replaced.
   prepared(folder, {.existing = Existing::kOverwrite});
   CHECK_THAT(yaml_in(folder), Catch::Contains("CaptioningSample"));
   prepared(folder, {.existing = Existing::kOverwrite, .samples = TypedSamples()});

@@ -1,4 +1,4 @@
-// Rows of media metadata of a folder of files are published all or none.
+// Media metadata of a folder of files is published all or nothing.
 
 #include <sys/stat.h>
 
@@ -75,7 +75,7 @@ unsigned mode_at(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("rows of a folder are there when they are committed, without a trace before",
+TEST_CASE("rows of a folder appear when they are committed, without a trace before",
           "[io][formats][media]") {
   const TempDir folder;
   folder.write("sub/a.jpg", "");
@@ -92,7 +92,7 @@ TEST_CASE("rows of a folder are there when they are committed, without a trace b
   CHECK(detect_dataset_kind(folder.path()) == DatasetKind::kFolder);
 }
 
-TEST_CASE("rows of a folder are added to those that there are", "[io][formats][media]") {
+TEST_CASE("rows of a folder are added to the existing ones", "[io][formats][media]") {
   const TempDir folder;
   store_row(folder, "a.jpg", 1);
   store_row(folder, "b.jpg", 2);
@@ -115,7 +115,7 @@ TEST_CASE("rows of a folder are added to those that there are", "[io][formats][m
         Names{"media_filters", "media_metadata", "sqlite_sequence"});
 }
 
-TEST_CASE("the index of a folder is open to those to whom the folder is", "[io][formats][media]") {
+TEST_CASE("the index of a folder has the permissions of the folder", "[io][formats][media]") {
   const TempDir folder;
   const std::string path = folder.file("d");
   fs::create_directory(path);
@@ -127,14 +127,14 @@ TEST_CASE("the index of a folder is open to those to whom the folder is", "[io][
   CHECK(mode_at(path + "/" + kIndexName) == 0660);
 }
 
-TEST_CASE("of two runs over a folder at once one is refused", "[io][formats][media]") {
+TEST_CASE("of two concurrent runs over a folder, one is refused", "[io][formats][media]") {
   const TempDir folder;
   store_row(folder, "a.jpg", 1);
   FolderMediaUpdate first(folder.path());
   const auto [code, message] = error_of([&] { FolderMediaUpdate second(folder.path()); });
   CHECK(code == ErrorCode::kInvalidArgument);
-  CHECK(contains(message, "another process prepares this folder"));
-  // Where locks do not work, the first to end counts.
+  CHECK(contains(message, "another process is preparing this folder"));
+  // Where locks do not work, the first to finish wins.
   first.add("a.jpg", {.width = 2});
   folder.write(kIndexName, read_file(folder.file(kIndexName)) + "x");
   const std::string theirs = read_file(folder.file(kIndexName));
@@ -142,7 +142,7 @@ TEST_CASE("of two runs over a folder at once one is refused", "[io][formats][med
   CHECK(read_file(folder.file(kIndexName)) == theirs);
 }
 
-TEST_CASE("a damaged index of a folder is not replaced unasked", "[io][formats][media]") {
+TEST_CASE("a damaged index of a folder is not replaced silently", "[io][formats][media]") {
   const TempDir folder;
   const std::string damaged(5000, 'x');
   folder.write(kIndexName, damaged);
@@ -154,7 +154,8 @@ TEST_CASE("a damaged index of a folder is not replaced unasked", "[io][formats][
   CHECK(files_below(folder.path()) == Names{kIndexName});
 }
 
-TEST_CASE("what a killed run left in a folder is removed after an hour", "[io][formats][media]") {
+TEST_CASE("leftovers of a killed run in a folder are removed after an hour",
+          "[io][formats][media]") {
   const TempDir folder;
   const std::string path = folder.write(kAbandoned, "");
   store_row(folder, "a.jpg", 1);

@@ -1,5 +1,4 @@
-// Rows of media metadata are published all or none, and stay through later prepares of the same
-// shards.
+// Media metadata is published all or nothing, and survives later prepares of the same shards.
 
 #include "io/prepare/media_update.h"
 
@@ -72,7 +71,7 @@ std::optional<MediaMetadata> row_of(const TempDir& folder, const std::string& na
 
 }  // namespace
 
-TEST_CASE("rows of media metadata are there when they are committed, and nothing else changes",
+TEST_CASE("rows of media metadata appear when they are committed, and nothing else changes",
           "[io][formats][media]") {
   const TempDir folder;
   write_media_shards(folder);
@@ -92,13 +91,13 @@ TEST_CASE("rows of media metadata are there when they are committed, and nothing
   after[".nv-meta/index.sqlite"] = before.at(".nv-meta/index.sqlite");
   CHECK(after == before);
   CHECK(energon::lint(folder.path()).ok());
-  // The summary of the shards still belongs to the other files.
+  // The shard summary still matches the other files.
   const auto set =
       energon::open_split(folder.path(), {.check_shards = energon::CheckShards::kAtFirstRead});
   CHECK_FALSE(set.shards.at(0).is_checked);
 }
 
-TEST_CASE("media metadata needs a prepared dataset that nobody else prepares",
+TEST_CASE("media metadata needs a prepared dataset that no other process is preparing",
           "[io][formats][media]") {
   const TempDir folder;
   CHECK(error_of([&] { MediaUpdate update(folder.file("none")); }).first == ErrorCode::kNotFound);
@@ -109,7 +108,7 @@ TEST_CASE("media metadata needs a prepared dataset that nobody else prepares",
   prepare_folder(folder.path());
   const MediaUpdate first(folder.path());
   CHECK(contains(error_of([&] { MediaUpdate second(folder.path()); }).second,
-                 "another process prepares"));
+                 "another process is preparing"));
 }
 
 TEST_CASE("rows are not published for a dataset that was prepared meanwhile",
@@ -125,7 +124,7 @@ TEST_CASE("rows are not published for a dataset that was prepared meanwhile",
   CHECK(media_contents_of(folder) == before);
 }
 
-TEST_CASE("a dataset with the older form of the info gets the newer one", "[io][formats][media]") {
+TEST_CASE("a dataset with .info.yaml gets .info.json", "[io][formats][media]") {
   const TempDir folder;
   write_media_shards(folder);
   prepare_folder(folder.path());
@@ -137,13 +136,13 @@ TEST_CASE("a dataset with the older form of the info gets the newer one", "[io][
   CHECK(energon::open_split(folder.path()).shards.size() == 2);
 }
 
-TEST_CASE("an update keeps the rows of unchanged shards, and says what lacks them",
+TEST_CASE("an update keeps the rows of unchanged shards, and reports shards without rows",
           "[io][formats][media][update]") {
   const TempDir folder;
   write_media_shards(folder);
   prepare_folder(folder.path());
   add_row(folder, "000001.bin", 7);
-  add_row(folder, "000001.bin", 8);  // leaves a page that is not in use, or not
+  add_row(folder, "000001.bin", 8);  // may leave an unused page
   PrepareReport report = prepare_folder(folder.path(), {.existing = Existing::kUpdate});
   CHECK(report.kept_shards == 2);
   CHECK(report.warnings.empty());

@@ -42,7 +42,8 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-// Two datasets with the keys 000000 to 000054: `one` in six shards, `two` in two, the later first.
+// Two datasets with the keys 000000 to 000054: `one` in six shards, `two` in two, the later keys
+// first.
 struct Fixture {
   Fixture() {
     for (int i = 0; i < 6; ++i) {
@@ -100,13 +101,13 @@ struct Fixture {
   std::string path = folder.file("m.yaml");
 
  private:
-  // What a sample's first part holds is its key.
+  // The content of a sample's first part is its key.
   static std::string key_at(const energon::JoinSource& source, const energon::JoinPlace& place) {
     const energon::FileSource tar(source.dataset_path + "/" +
                                   source.shards.at(static_cast<std::size_t>(place.shard)));
     std::string bytes(place.bytes.size, '\0');
     tar.read_at(place.bytes.offset, std::as_writable_bytes(std::span(bytes)));
-    CHECK(place.bytes.size == 2560);  // two headers, one block and two
+    CHECK(place.bytes.size == 2560);  // two headers and three blocks of data
     return bytes.substr(512, 6);
   }
 };
@@ -204,7 +205,7 @@ TEST_CASE("samples without a match are an error, skipped or empty",
   }
 }
 
-TEST_CASE("a sample that one dataset skips is not an error of another",
+TEST_CASE("a sample that one dataset skips is not an error in another",
           "[io][formats][join][prepare]") {
   const Fixture f;
   f.folder.write("three/x.tar", make_shard(0, 20));
@@ -225,10 +226,10 @@ TEST_CASE("a match outside of the split part is an error", "[io][formats][join][
   CHECK(contains(f.prepare_error(), "sample: 000030"));
 }
 
-TEST_CASE("a key that occurs twice is an error", "[io][formats][join][prepare]") {
+TEST_CASE("a duplicate key is an error", "[io][formats][join][prepare]") {
   const Fixture f;
   f.join();
-  // Only a database that others made can have that.
+  // Only a foreign database can have duplicates.
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(f.folder.file("two/.nv-meta/index.sqlite").c_str(), &db) == SQLITE_OK);
   REQUIRE(sqlite3_exec(db,
@@ -271,7 +272,7 @@ TEST_CASE("a changed metadataset must be prepared again and leaves exactly two f
   CHECK(f.open().row_count() == 55);
 }
 
-TEST_CASE("a join index that was cut by whole rows is an error", "[io][formats][join][prepare]") {
+TEST_CASE("a join index truncated by whole rows is an error", "[io][formats][join][prepare]") {
   const Fixture f;
   const std::string nonmatch = GENERATE("error", "none", "skip");
   const bool has_excludes = GENERATE(false, true);
@@ -288,7 +289,7 @@ TEST_CASE("a join index that was cut by whole rows is an error", "[io][formats][
   constexpr std::uintmax_t kRowBytes = 48;
   std::filesystem::resize_file(index, std::filesystem::file_size(index) - 3 * kRowBytes);
   if (nonmatch == "skip") {
-    CHECK(f.open().row_count() == (has_excludes ? 40 : 52));  // nobody knows
+    CHECK(f.open().row_count() == (has_excludes ? 40 : 52));  // undetected
     return;
   }
   const auto [code, message] = error_of([&] { f.open(); });
@@ -310,7 +311,7 @@ TEST_CASE("the same datasets joined in two splits have two indices",
   CHECK(f.prepare().joins.size() == 2);
   CHECK(f.keys(1, "train") == numbers(0, 40));
   CHECK(f.keys(1, "val") == numbers(40, 55));
-  // Alone, the name is Energon's, so an index that was made before is not found.
+  // A single join has Energon's name, so the previous index is not found.
   f.write_splits("val: " + join);
   CHECK(error_of([&] { f.open("val"); }).first == ErrorCode::kInvalidArgument);
   f.prepare();
@@ -318,7 +319,7 @@ TEST_CASE("the same datasets joined in two splits have two indices",
   CHECK(f.cache_files() == 1);
 }
 
-TEST_CASE("joins of metadatasets that are referred to lie in their own cache",
+TEST_CASE("joins of referenced metadatasets are stored in their own cache",
           "[io][formats][join][prepare]") {
   const Fixture f;
   f.join();
@@ -331,14 +332,14 @@ TEST_CASE("joins of metadatasets that are referred to lie in their own cache",
   CHECK_FALSE(std::filesystem::exists(outer + ".cache"));
 }
 
-TEST_CASE("a metadataset without joins needs no preparing", "[io][formats][join][prepare]") {
+TEST_CASE("a metadataset without joins needs no preparation", "[io][formats][join][prepare]") {
   const Fixture f;
   f.folder.write("m.yaml", "splits: {train: {datasets: [{path: one}]}}");
   CHECK(f.prepare().joins.empty());
   CHECK_FALSE(std::filesystem::exists(f.path + ".cache"));
 }
 
-TEST_CASE("datasets that are not prepared for joins are named with what to do",
+TEST_CASE("datasets that are not prepared for joins are named with the command to run",
           "[io][formats][join][prepare]") {
   const Fixture f;
   f.join();
@@ -368,7 +369,7 @@ TEST_CASE("datasets that are not prepared for joins are named with what to do",
   }
 }
 
-TEST_CASE("a prepare that is stopped or disturbed keeps the earlier index",
+TEST_CASE("a prepare that is stopped or disturbed keeps the existing index",
           "[io][formats][join][prepare]") {
   const Fixture f;
   f.join();
@@ -380,7 +381,7 @@ TEST_CASE("a prepare that is stopped or disturbed keeps the earlier index",
   CHECK(f.open().row_count() == 55);
   const energon::UniqueFd other(::open((f.path + ".cache").c_str(), O_RDONLY | O_DIRECTORY));
   REQUIRE(::flock(other.get(), LOCK_EX) == 0);
-  CHECK(contains(f.prepare_error(), "another process prepares this metadataset"));
+  CHECK(contains(f.prepare_error(), "another process is preparing this metadataset"));
 }
 
 TEST_CASE("a JSONL file is prepared", "[io][formats][jsonl][prepare]") {

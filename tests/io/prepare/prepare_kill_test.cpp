@@ -1,4 +1,4 @@
-// A prepare that is killed at each step of putting its files to their places.
+// A prepare that is killed at each step of moving its files into place.
 
 #include <csignal>
 #include <filesystem>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr int kMostSteps = 200;
 
-// What Energon looks at, without the folders of prepares.
+// The files that Energon reads, without the folders of prepares.
 std::map<std::string, std::string> visible(const std::string& folder) {
   std::map<std::string, std::string> contents;
   for (const std::string& name : files_below(folder)) {
@@ -53,7 +53,7 @@ ChildResult prepare_and_kill(const std::string& folder, const std::string& what,
       .front();
 }
 
-// The summary is that of the set which is there.
+// The summary belongs to the current set.
 void check_summary(const std::string& folder) {
   const auto exact = energon::open_split(folder);
   const auto set =
@@ -103,7 +103,7 @@ TEST_CASE("a prepare that is killed while it replaces files leaves the old set o
     }
     CHECK(opened.contains("a-0.tar.xxh3") != has_one);
     CHECK((opened.at(".nv-meta/index.uuid") != before.at(".nv-meta/index.uuid")) == is_new);
-    // Whoever does not know of commits finds the old set, the new one, or none.
+    // A reader that does not know about commits finds the old set, the new one, or none.
     CHECK((killed == before || killed == opened ||
            killed.at(".nv-meta/.info.json") == energon::unfinished_note()));
     CHECK(energon::lint(folder.path()).ok());
@@ -139,7 +139,7 @@ TEST_CASE("a first prepare that is killed leaves plain tars or a prepared datase
   }
 }
 
-TEST_CASE("who may not finish a prepare waits for the one that does",
+TEST_CASE("a process without permission to finish a prepare waits for one with permission",
           "[io][formats][prepare][fork]") {
   const TempDir folder;
   write_killed_shards(folder);
@@ -155,7 +155,7 @@ TEST_CASE("who may not finish a prepare waits for the one that does",
   CHECK(energon::open_split(folder.path()).shards.size() == 1);
 }
 
-TEST_CASE("journals that no prepare has written move nothing", "[io][formats][prepare]") {
+TEST_CASE("forged journals move nothing", "[io][formats][prepare]") {
   const TempDir outer;
   outer.write("precious.idx", "stays");
   outer.write("set/a.tar", make_shard(0, 3));
@@ -210,7 +210,7 @@ TEST_CASE("stagings of killed prepares are removed once they are old", "[io][for
   folder.write(".nv-meta.prepare.0123456789abcdef/0123456789abcdef/0.idx", "left behind");
   folder.write(".nv-meta.prepare/loose/0.idx", "of an older version");
   prepare_folder(folder.path());
-  CHECK(fs::exists(folder.file(".nv-meta.prepare.0123456789abcdef")));  // may still be at work
+  CHECK(fs::exists(folder.file(".nv-meta.prepare.0123456789abcdef")));  // may still be running
   const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     fs::last_write_time(entry.path(), old);

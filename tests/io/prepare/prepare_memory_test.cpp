@@ -23,7 +23,7 @@ energon::ShardScan scan_of(std::int64_t shard) {
   energon::ShardScan scan;
   for (std::int64_t i = 0; i < kSamplesPerShard; ++i) {
     const auto offset = static_cast<std::uint64_t>(i) * 2048;
-    // Neighbors are far from one another in the order of the keys.
+    // Consecutive samples are far apart in key order.
     scan.samples.push_back({.key = fmt::format("{:04d}{:09d}", i % 7, shard * kSamplesPerShard + i),
                             .offset = offset,
                             .size = 2048,

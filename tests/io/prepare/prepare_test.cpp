@@ -88,7 +88,7 @@ TEST_CASE("prepare writes what Energon reads", "[io][formats][prepare]") {
 
 TEST_CASE("the index database has the rows of the shards", "[io][formats][prepare]") {
   const TempDir folder;
-  // A folder's entry comes first, so sample 0 does not begin at byte 0; and one is skipped.
+  // A directory entry comes first, so sample 0 does not begin at byte 0; another is skipped.
   folder.write("a.tar", TarBuilder()
                             .directory("d/")
                             .file("d/0.txt", "zero")
@@ -106,7 +106,7 @@ TEST_CASE("the index database has the rows of the shards", "[io][formats][prepar
   CHECK(tar_index.range(1) == energon::ByteRange{2560, 1024});
 }
 
-TEST_CASE("prepare gives the same files with any number of threads", "[io][formats][prepare]") {
+TEST_CASE("prepare writes the same files with any number of threads", "[io][formats][prepare]") {
   std::map<std::string, std::string> first;
   for (const int threads : {1, 2, 7}) {
     CAPTURE(threads);
@@ -117,13 +117,14 @@ TEST_CASE("prepare gives the same files with any number of threads", "[io][forma
     prepare_folder(folder.path(), {.checksums = Checksums::kWrite, .threads = threads});
     auto contents = contents_of(folder.path());
     contents.erase(".nv-meta/index.uuid");
-    contents.erase(".nv-meta/shard_record.bin");  // has the UUID and the times of the shards
+    contents.erase(".nv-meta/shard_record.bin");  // contains the UUID and the times of the shards
+    contents.erase(".nv-meta/shard_summary.bin");
     first = first.empty() ? contents : first;
     CHECK(contents == first);
   }
 }
 
-TEST_CASE("prepare opens, also in parts", "[io][formats][prepare]") {
+TEST_CASE("a prepared dataset opens, also by split part", "[io][formats][prepare]") {
   const TempDir folder;
   for (int i = 0; i < 10; ++i) {
     folder.write(fmt::format("s-{}.tar", i), make_shard(100 * i, 2));
@@ -138,7 +139,7 @@ TEST_CASE("prepare opens, also in parts", "[io][formats][prepare]") {
   CHECK(energon::lint(folder.path()).ok());
 }
 
-TEST_CASE("a ratio that leaves parts of a split without shards is refused or named",
+TEST_CASE("a ratio that leaves split parts without shards is an error or a warning",
           "[io][formats][prepare]") {
   const TempDir folder;
   const PrepareOptions options{.split_ratios = {{"train", 8}, {"val", 1}, {"test", 1}}};
@@ -159,7 +160,7 @@ TEST_CASE("a ratio that leaves parts of a split without shards is refused or nam
   CHECK_THAT(report.warnings[0],
              Catch::Contains("split part 'val' gets no shard: 5 shards in the ratio 8,1,1"));
   CHECK(energon::open_split(folder.path(), {.split_part = "train"}).shards.size() == 4);
-  // What is not asked for may be empty.
+  // A part with ratio 0 may be empty.
   const PrepareReport all = prepare_folder(
       folder.path(),
       {.split_ratios = {{"train", 1}, {"val", 0}}, .existing = Existing::kOverwrite});
@@ -187,7 +188,7 @@ TEST_CASE("all bad shards are named with byte and reason, and nothing remains",
   CHECK(contents_of(folder.path()) == before);
 }
 
-TEST_CASE("a shard that lost samples since it was indexed is not prepared, unless asked to",
+TEST_CASE("a shard that lost samples since it was indexed is only prepared on request",
           "[io][formats][prepare]") {
   const TempDir folder;
   const std::string content = make_shard(0, 5);
@@ -205,7 +206,7 @@ TEST_CASE("a shard that lost samples since it was indexed is not prepared, unles
   CHECK(contains(report.warnings[0], "was truncated"));
 }
 
-TEST_CASE("shards are found as Energon finds them: behind links, by path component, not hidden",
+TEST_CASE("shards are found as in Energon: through links, by path component, not hidden",
           "[io][formats][prepare]") {
   const TempDir folder;
   const TempDir elsewhere;
@@ -228,13 +229,13 @@ TEST_CASE("shards are found as Energon finds them: behind links, by path compone
   }
   CHECK(names == Names{"more/c.tar", "train/a.tar", "train-extra/b.tar"});
   CHECK(energon::open_split(folder.path()).shards.size() == 3);
-  // What was prepared before keeps its order.
+  // A prepared dataset keeps its order.
   folder.write(".nv-meta/split.yaml",
                "split_parts: {train: [train-extra/b.tar, train/a.tar]}\nexclude: []\n");
   CHECK(energon::open_split(folder.path()).shards[0].name == "train-extra/b.tar");
 }
 
-TEST_CASE("a key in two shards is named with both", "[io][formats][prepare]") {
+TEST_CASE("a key in two shards is an error that names both", "[io][formats][prepare]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 3));
   folder.write("b.tar", make_shard(2, 3));
@@ -261,7 +262,7 @@ TEST_CASE("a prepared folder is prepared again only on demand", "[io][formats][p
   CHECK_FALSE(std::filesystem::exists(folder.file("a.tar.xxh3")));
 }
 
-TEST_CASE("a failed prepare leaves the earlier one as it was", "[io][formats][prepare]") {
+TEST_CASE("a failed prepare leaves the earlier one unchanged", "[io][formats][prepare]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 3));
   prepare_folder(folder.path());
@@ -273,7 +274,7 @@ TEST_CASE("a failed prepare leaves the earlier one as it was", "[io][formats][pr
   CHECK(contents_of(folder.path()) == before);
 }
 
-TEST_CASE("a stopped prepare leaves the folder as it was", "[io][formats][prepare]") {
+TEST_CASE("a stopped prepare leaves the folder unchanged", "[io][formats][prepare]") {
   struct StoppingSink : energon::ProgressSink {
     std::stop_source source;
     void on_progress(const PrepareProgress& progress) override {
@@ -296,8 +297,7 @@ TEST_CASE("a stopped prepare leaves the folder as it was", "[io][formats][prepar
   prepare_folder(folder.path());
 }
 
-TEST_CASE("a prepare that was killed is not taken for a finished one",
-          "[io][formats][prepare][fork]") {
+TEST_CASE("a killed prepare is not mistaken for a finished one", "[io][formats][prepare][fork]") {
   const TempDir folder;
   for (int i = 0; i < 10; ++i) {
     folder.write(fmt::format("s-{}.tar", i), make_shard(100 * i, 20));
@@ -328,7 +328,7 @@ TEST_CASE("a prepare that was killed is not taken for a finished one",
   CHECK_FALSE(std::filesystem::exists(folder.file(".nv-meta.commit")));
 }
 
-TEST_CASE("two prepares of one folder at once are refused", "[io][formats][prepare]") {
+TEST_CASE("concurrent prepares of one folder are refused", "[io][formats][prepare]") {
   const TempDir folder;
   folder.write("a.tar", make_shard(0, 3));
   const energon::UniqueFd other(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY));

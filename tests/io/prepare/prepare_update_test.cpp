@@ -1,4 +1,4 @@
-// A prepare that takes over what is unchanged since an earlier one.
+// A prepare that reuses the unchanged shards of an earlier one.
 
 #include <filesystem>
 #include <functional>
@@ -36,7 +36,7 @@ using energon::testing::TempDir;
 
 namespace {
 
-constexpr int kSamples = 200;  // more than the record has headers of
+constexpr int kSamples = 200;  // more than the headers in the record
 
 void write_shards(const TempDir& folder, int first, int count) {
   for (int i = first; i < first + count; ++i) {
@@ -52,7 +52,7 @@ std::map<std::string, std::string> updated_contents_of(const std::string& folder
   return contents;
 }
 
-// Key, shard, number and place of each sample.
+// Key, shard, index and place of each sample.
 std::vector<std::string> rows_of(const TempDir& folder) {
   std::vector<std::string> rows;
   const energon::SampleIndex index(folder.file(".nv-meta/index.sqlite"));
@@ -71,7 +71,7 @@ void run_sql(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
-// Overwrites the header of a sample that the record has no digest of; size and time stay.
+// Overwrites the header of a sample without a digest in the record; size and time stay.
 void damage_secretly(const TempDir& folder, const std::string& name) {
   const std::string path = folder.file(name);
   const auto time = fs::last_write_time(path);
@@ -83,7 +83,7 @@ void damage_secretly(const TempDir& folder, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("an update gives what a prepare of all gives, and does not scan what is unchanged",
+TEST_CASE("an update has the result of a full prepare, and does not scan unchanged shards",
           "[io][formats][prepare][update]") {
   const Checksums checksums = GENERATE(Checksums::kNone, Checksums::kWrite);
   const TempDir folder;
@@ -125,7 +125,8 @@ TEST_CASE("an update gives what a prepare of all gives, and does not scan what i
   CHECK(energon::open_split(folder.path()).shards.size() == 5);
 }
 
-TEST_CASE("updates follow one another, also without new shards", "[io][formats][prepare][update]") {
+TEST_CASE("updates can follow one another, even without new shards",
+          "[io][formats][prepare][update]") {
   const TempDir folder;
   for (int i = 0; i < 4; ++i) {
     CAPTURE(i);
@@ -138,7 +139,7 @@ TEST_CASE("updates follow one another, also without new shards", "[io][formats][
   CHECK(energon::lint(folder.path()).ok());
 }
 
-TEST_CASE("what cannot be taken over is scanned, with the reason",
+TEST_CASE("shards that cannot be reused are scanned, with the reason",
           "[io][formats][prepare][update]") {
   struct Case {
     std::string reason;
@@ -150,17 +151,17 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
                         fs::file_time_type::clock::now() + std::chrono::hours(1));
   };
   const std::vector<Case> cases = {
-      {"'s-1.tar' has another size or modification time",
+      {"'s-1.tar' has a different size or modification time",
        [&](const TempDir& folder) { touch(folder, "s-1.tar"); }},
-      {"'s-1.tar' has another size or modification time",
+      {"'s-1.tar' has a different size or modification time",
        [](const TempDir& folder) { folder.write("s-1.tar", make_shard(900, 250)); }},
-      {"'s-1.tar' has other headers",
+      {"'s-1.tar' has different headers",
        [](const TempDir& folder) {
          const auto time = fs::last_write_time(folder.file("s-1.tar"));
          folder.write("s-1.tar", make_shard(5 * kSamples, kSamples));
          fs::last_write_time(folder.file("s-1.tar"), time);
        }},
-      {"'s-0.tar' has another index",
+      {"'s-0.tar' has a different index",
        [](const TempDir& folder) {
          std::string index = read_file(folder.file("s-0.tar.idx"));
          index.erase(8, 8);
@@ -169,7 +170,7 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
       {"'s-0.tar' cannot be compared",
        [](const TempDir& folder) { fs::remove(folder.file("s-0.tar.idx")); }},
       {"'s-0.tar' is gone", [](const TempDir& folder) { fs::remove(folder.file("s-0.tar")); }},
-      {"'s-0.tar' is gone, or another one now stands before it",
+      {"'s-0.tar' is gone, or is preceded by a new shard",
        [](const TempDir& folder) { folder.write("a.tar", make_shard(7 * kSamples, 3)); }},
       {"no record",
        [](const TempDir& folder) { fs::remove(folder.file(".nv-meta/shard_record.bin")); }},
@@ -181,7 +182,7 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
        [](const TempDir& folder) {
          run_sql(folder.file(".nv-meta/index.sqlite"), "CREATE TABLE media_metadata (x)");
        }},
-      {"another number of samples",
+      {"different numbers of samples",
        [](const TempDir& folder) {
          run_sql(folder.file(".nv-meta/index.sqlite"),
                  "DELETE FROM samples WHERE rowid = (SELECT max(rowid) FROM samples)");
@@ -200,8 +201,8 @@ TEST_CASE("what cannot be taken over is scanned, with the reason",
     options.existing = Existing::kUpdate;
     const PrepareReport report = prepare_folder(folder.path(), options);
     CHECK(report.kept_shards == 0);
-    REQUIRE(!report.warnings.empty());  // the first one: an index without a shard is another
-    CHECK(contains(report.warnings[0], "all shards are scanned"));
+    REQUIRE(!report.warnings.empty());  // the first one; an index without a shard is a second one
+    CHECK(contains(report.warnings[0], "scanning all shards"));
     CHECK(contains(report.warnings[0], one.reason));
     CHECK(energon::lint(folder.path()).ok());
   }
@@ -216,7 +217,7 @@ TEST_CASE("an update without an earlier prepare is a prepare", "[io][formats][pr
   CHECK(report.samples == 2 * kSamples);
 }
 
-TEST_CASE("an update refuses a shard that was cut, and a key that was there before",
+TEST_CASE("an update refuses a truncated shard and an existing key",
           "[io][formats][prepare][update]") {
   const TempDir folder;
   write_shards(folder, 0, 2);
@@ -240,7 +241,7 @@ TEST_CASE("an update refuses a shard that was cut, and a key that was there befo
   CHECK(updated_contents_of(folder.path()) == before);
 }
 
-TEST_CASE("a damaged index.sqlite is an error of an update or leaves a whole one, never a crash",
+TEST_CASE("a damaged index.sqlite makes an update fail or is rewritten intact, never a crash",
           "[io][formats][prepare][update]") {
   const TempDir folder;
   write_shards(folder, 0, 2);

@@ -37,7 +37,7 @@ std::string refused(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("what dataset.yaml says of the order is read", "[io][formats][dataset_yaml]") {
+TEST_CASE("settings of the order in dataset.yaml are read", "[io][formats][dataset_yaml]") {
   const DatasetYaml yaml = parsed(
       "subflavors: {language: de}\nsplit_config: other.yaml\nmax_samples_per_sequence: 100\n"
       "parallel_shard_iters: 4\nshuffle_over_epochs: 3\npart_filter: [jpg, json]\n");
@@ -50,8 +50,7 @@ TEST_CASE("what dataset.yaml says of the order is read", "[io][formats][dataset_
   CHECK(yaml.warnings.empty());
 }
 
-TEST_CASE("null is a value of dataset.yaml, which is not the same as nothing",
-          "[io][formats][dataset_yaml]") {
+TEST_CASE("null in dataset.yaml differs from an absent key", "[io][formats][dataset_yaml]") {
   const DatasetYaml yaml = parsed(
       "max_samples_per_sequence: null\nparallel_shard_iters: ~\nshuffle_over_epochs: null\n");
   REQUIRE(yaml.max_samples_per_sequence);
@@ -69,7 +68,7 @@ TEST_CASE("null is a value of dataset.yaml, which is not the same as nothing",
         ShuffleOverEpochs{.mode = ShuffleOverEpochs::Mode::kReplacement});
 }
 
-TEST_CASE("what makes typed samples is named in a warning", "[io][formats][dataset_yaml]") {
+TEST_CASE("settings of typed samples are named in a warning", "[io][formats][dataset_yaml]") {
   const DatasetYaml yaml = parsed(
       "sample_type: {__module__: megatron.energon, __class__: CaptioningSample}\n"
       "field_map: {image: jpg, caption: txt}\npart_filter: sample_loader.py:part_filter\n"
@@ -82,7 +81,7 @@ TEST_CASE("what makes typed samples is named in a warning", "[io][formats][datas
              Catch::Contains("not applied: __class__"));
 }
 
-TEST_CASE("what dataset.yaml cannot say is refused with key and line",
+TEST_CASE("invalid settings of dataset.yaml are refused with key and line",
           "[io][formats][dataset_yaml]") {
   CHECK_THAT(refused("subflavors: {}\nsplit_prat: val\n"),
              Catch::Contains("split_prat") && Catch::Contains("is not a known key") &&
@@ -97,14 +96,14 @@ TEST_CASE("what dataset.yaml cannot say is refused with key and line",
   CHECK_THAT(refused("part_filter: {a: b}\n"), Catch::Contains("part_filter"));
 }
 
-TEST_CASE("a file that is named must be there", "[io][formats][dataset_yaml]") {
+TEST_CASE("a named file must exist", "[io][formats][dataset_yaml]") {
   const TempDir folder;
   CHECK(read_dataset_yaml(folder.path(), std::nullopt).warnings.empty());
   CHECK_THROWS_WITH(read_dataset_yaml(folder.path(), "crude.yaml"),
                     Catch::Contains("does not exist") && Catch::Contains("crude.yaml"));
 }
 
-TEST_CASE("a dataset.yaml that is a link to nothing, or to itself, is not taken for absent",
+TEST_CASE("a dataset.yaml that is a dangling or circular link does not count as absent",
           "[io][formats][dataset_yaml]") {
   const TempDir folder;
   std::filesystem::create_directory(folder.file(".nv-meta"));
@@ -117,7 +116,7 @@ TEST_CASE("a dataset.yaml that is a link to nothing, or to itself, is not taken 
                     Catch::Contains(reason) && Catch::Contains("dataset.yaml"));
 }
 
-TEST_CASE("dataset.yaml of a prepare that was stopped is read when that is finished",
+TEST_CASE("dataset.yaml of an interrupted prepare is read after the prepare is finished",
           "[io][formats][dataset_yaml]") {
   const TempDir folder;
   folder.write(".nv-meta/dataset.yaml", "subflavors: {of: old}\n");

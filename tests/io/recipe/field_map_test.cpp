@@ -52,7 +52,7 @@ TEST_CASE("an expression is alternatives of a part and steps", "[io][field_map]"
               .steps = {FieldStep{"a b", std::nullopt}, FieldStep{"0", 0}, FieldStep{"-1", -1},
                         FieldStep{"01", 1}, FieldStep{"1x", std::nullopt}}},
              {.part = "cls"}}});
-  // A position that no list can have is only a name.
+  // A position that no list can have is just a name.
   CHECK_FALSE(parse_field_expression("json[99999999999999999999]").alternatives[0].steps[0].index);
 }
 
@@ -64,7 +64,8 @@ TEST_CASE("an expression has one text form", "[io][field_map]") {
   }
 }
 
-TEST_CASE("a wrong expression is named with the character that is wrong", "[io][field_map]") {
+TEST_CASE("an invalid expression is an error with the position of the wrong character",
+          "[io][field_map]") {
   CHECK_THAT(refused_map(""), Catch::Contains("character 1") && Catch::Contains("found the end"));
   CHECK_THAT(refused_map("jpg,"), Catch::Contains("'jpg,'") && Catch::Contains("character 5"));
   CHECK_THAT(refused_map(",jpg"), Catch::Contains("character 1") && Catch::Contains("found ','"));
@@ -82,7 +83,7 @@ TEST_CASE("a wrong expression is named with the character that is wrong", "[io][
   CHECK_THAT(refused_map("jpg ,png"),
              Catch::Contains("character 4") && Catch::Contains("no blank"));
   CHECK_THAT(refused_map(std::string("\n[\x1b", 3)), Catch::Contains("\\x0a[\\x1b"));
-  // Every text is read or refused.
+  // Every text is parsed or refused.
   const std::string characters = "a,[]0 -";
   for (std::size_t number = 0; number < 7 * 7 * 7 * 7 * 7; ++number) {
     CAPTURE(number);

@@ -58,7 +58,7 @@ std::string file_of(const std::vector<std::int64_t>& numbers) {
 
 }  // namespace
 
-TEST_CASE("rows are read as they were written", "[io][formats][join]") {
+TEST_CASE("rows survive a round trip", "[io][formats][join]") {
   const TempDir folder;
   const JoinIndex index(write(folder.file("j.bin"), kRows), 2);
   CHECK(index.path() == folder.file("j.bin"));
@@ -72,7 +72,7 @@ TEST_CASE("rows are read as they were written", "[io][formats][join]") {
   }
 }
 
-TEST_CASE("all rows are read in few calls of the system", "[io][formats][join]") {
+TEST_CASE("all rows are read with few system calls", "[io][formats][join]") {
   constexpr std::int64_t kManyRows = 10'000;
   const TempDir folder;
   std::vector<JoinRow> rows;
@@ -109,7 +109,7 @@ TEST_CASE("the file has the bytes of Energon's", "[io][formats][join]") {
         file_of({0, 0, 1024, 3, 512, 2048, 1, 1024, 512, -1, -1, -1}));
 }
 
-TEST_CASE("a join index appears whole or not at all", "[io][formats][join]") {
+TEST_CASE("a join index appears complete or not at all", "[io][formats][join]") {
   const TempDir folder;
   {
     JoinIndexWriter writer(folder.file("j.bin"), 2);
@@ -119,7 +119,7 @@ TEST_CASE("a join index appears whole or not at all", "[io][formats][join]") {
   CHECK(files_below(folder.path()).empty());
 }
 
-TEST_CASE("what is no join index is refused", "[io][formats][join]") {
+TEST_CASE("a file that is not a join index is refused", "[io][formats][join]") {
   const TempDir folder;
   const auto open_error = [&](const std::string& bytes) {
     const auto [code, message] = error_of([&] { JoinIndex(folder.write("j.bin", bytes), 2); });
@@ -134,7 +134,7 @@ TEST_CASE("what is no join index is refused", "[io][formats][join]") {
   CHECK(error_of([&] { JoinIndex(folder.file("absent"), 2); }).first == ErrorCode::kNotFound);
 }
 
-TEST_CASE("a row that cannot be one is refused with its number and byte", "[io][formats][join]") {
+TEST_CASE("an invalid row is refused with its index and byte", "[io][formats][join]") {
   const TempDir folder;
   const auto row_error = [&](const std::vector<std::int64_t>& numbers) {
     const JoinIndex index(folder.write("j.bin", file_of(numbers)), 2);
@@ -180,8 +180,7 @@ TEST_CASE("rows that are not in the order of the first dataset are refused",
     JoinIndex(folder.write("j.bin", file_of(numbers)), 2).check(sizes);
   };
   check({0, 512, 1024, 0, 512, 512}, {1, 0, 512, 0, 512, 512});
-  for (const std::int64_t offset :
-       {0, 512}) {  // the row before it in the dataset, and the same one
+  for (const std::int64_t offset : {0, 512}) {  // the previous row of the dataset, and the same one
     CAPTURE(offset);
     const auto [code, message] = error_of([&] {
       check({0, 512, 1024, 0, 512, 512}, {0, offset, 512, 0, 1024, 512});
@@ -207,8 +206,7 @@ TEST_CASE("a name is Energon's", "[io][formats][join]") {
         "2bd074b841a076226ec7b7322f5518f2a25f3b42e72d45cbb36deb77108d2284.bin");
 }
 
-TEST_CASE("a name does not depend on the order of the excludes, but on all else",
-          "[io][formats][join]") {
+TEST_CASE("a name depends on everything but the order of the excludes", "[io][formats][join]") {
   const JoinNameField field{.uuid = "u", .excludes = {"a/1", "b/2"}};
   const auto name = [](const JoinNameField& changed) {
     return join_index_name(std::vector{changed});

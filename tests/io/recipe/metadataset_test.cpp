@@ -165,7 +165,7 @@ TEST_CASE("joins are read as lists and as mappings", "[io][formats][metadataset]
   CHECK(mapping.joiner == Joiner{.kind = Joiner::Kind::kFunction, .module = "", .name = "combine"});
 }
 
-TEST_CASE("auxiliary data has its forms", "[io][formats][metadataset]") {
+TEST_CASE("auxiliary data is read in all its forms", "[io][formats][metadataset]") {
   const Metadataset file = parse_v2(
       "splits:\n"
       "  train:\n"
@@ -205,7 +205,7 @@ TEST_CASE("scalars have the types that Energon gives them", "[io][formats][metad
         R"("c":["text","1.2.3","0x10","e","1 2","nan",".inf"],"d":{"e":{"f":"g"}}})");
 }
 
-TEST_CASE("an unknown key is named with its place and the known ones",
+TEST_CASE("an unknown key is an error with its place and the known keys",
           "[io][formats][metadataset]") {
   CHECK(contains(error_text_v2("splits: {}\nextra: 1"),
                  "extra is not a known key; known: __module__, __class__, splits, line 4"));
@@ -236,7 +236,7 @@ TEST_CASE("a metadataset without splits is refused", "[io][formats][metadataset]
   CHECK(contains(error_text_v2("splits: {}"), "splits must name at least one split"));
 }
 
-TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]") {
+TEST_CASE("invalid values are errors with their place", "[io][formats][metadataset]") {
   const auto entry_error = [](const std::string& fields) {
     return error_text_v2("splits: {train: {blend: [{path: a, " + fields + "}]}}");
   };
@@ -284,7 +284,7 @@ TEST_CASE("wrong values are named with their place", "[io][formats][metadataset]
   CHECK(contains(error_text("[]"), "the document must be a mapping"));
 }
 
-TEST_CASE("wrong joins are named with their place", "[io][formats][metadataset]") {
+TEST_CASE("invalid joins are errors with their place", "[io][formats][metadataset]") {
   const auto join_error = [](const std::string& columns) {
     return error_text_v2("splits: {t: {join: " + columns + ", joiner: {__class__: C}}}");
   };
@@ -308,7 +308,7 @@ TEST_CASE("URLs are not supported", "[io][formats][metadataset]") {
   }
 }
 
-TEST_CASE("aliases are followed, but not without end", "[io][formats][metadataset]") {
+TEST_CASE("aliases are followed, but not without limit", "[io][formats][metadataset]") {
   const Metadataset file = parse_v2("splits:\n  train: &t {blend: [{path: a}]}\n  val: *t\n");
   CHECK(path_of(file.split("val").entries[0]).path == "/data/a");
   std::string bomb = "splits:\n  train:\n    path: a\n    subflavors:\n      l0: &l0 [1]\n";
@@ -320,7 +320,7 @@ TEST_CASE("aliases are followed, but not without end", "[io][formats][metadatase
   CHECK(contains(error_text_v2(bomb), "splits.train.subflavors is nested deeper than 64 levels"));
 }
 
-TEST_CASE("an unknown split is named with the known ones", "[io][formats][metadataset]") {
+TEST_CASE("an unknown split is an error that lists the known ones", "[io][formats][metadataset]") {
   const Metadataset file = parse_v2("splits: {train: {path: a}, val: {path: b}}");
   const auto [code, message] = error_of([&] { file.split("test"); });
   CHECK(code == ErrorCode::kInvalidArgument);

@@ -74,7 +74,7 @@ std::vector<double> repetitions(const Recipe& recipe) {
   return result;
 }
 
-// "blend(2:a 1:metadataset(…))": factors and kinds, with the numbers of the leaves.
+// "blend(2:a 1:metadataset(…))": factors and kinds, with the indices of the leaves.
 std::string shape(const RecipeNode& node) {
   std::string text = node.factor ? fmt::format("{}:", *node.factor) : "";
   if (node.leaf) {
@@ -91,7 +91,7 @@ std::string shape(const RecipeNode& node) {
 
 }  // namespace
 
-TEST_CASE("a dataset alone is a recipe of one leaf", "[io][formats][recipe]") {
+TEST_CASE("a single dataset is a recipe of one leaf", "[io][formats][recipe]") {
   const Fixture f;
   const Recipe prepared = load_recipe(f.folder.file("a") + "/", "val");
   CHECK(prepared.mixing == Mixing::kSingle);
@@ -159,7 +159,7 @@ TEST_CASE("weights that vanish or grow without bound are refused", "[io][formats
                  "1e-300 repetitions"));
 }
 
-TEST_CASE("a reference alone passes on what it refers to", "[io][formats][recipe]") {
+TEST_CASE("a single reference passes on its target", "[io][formats][recipe]") {
   const Fixture f;
   f.write("inner.yaml", "splits: {train: {blend_epochized: [{path: a}]}, other: {path: b}}");
   CHECK(f.load("{path: inner.yaml}").mixing == Mixing::kEpochized);
@@ -273,7 +273,7 @@ TEST_CASE("the depth of nesting is bounded", "[io][formats][recipe]") {
                  "nested deeper than 32 levels"));
 }
 
-TEST_CASE("metadatasets that multiply without end are refused", "[io][formats][recipe]") {
+TEST_CASE("metadatasets that multiply beyond the limit are refused", "[io][formats][recipe]") {
   const Fixture f;
   f.write("n0.yaml", "splits: {train: {path: rows.jsonl}}");
   for (int i = 1; i < 8; ++i) {
@@ -303,13 +303,14 @@ TEST_CASE("files that double each other are counted before they are loaded",
   CHECK(error_of([&] { load_recipe(f.folder.file("n30.yaml"), "train"); }).first ==
         ErrorCode::kResourceExhausted);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));  // not 2^30 loads
-  // What one of them lacks is said where it is loaded.
+  // A missing dataset is reported when it is loaded.
   f.write("n0.yaml", "splits: {val: {path: rows.jsonl}}");
   CHECK(contains(error_of([&] { load_recipe(f.folder.file("n2.yaml"), "train"); }).second,
                  "has no split 'train'; known: val"));
 }
 
-TEST_CASE("what is missing is named with who refers to it", "[io][formats][recipe]") {
+TEST_CASE("a missing file is named with the metadataset that refers to it",
+          "[io][formats][recipe]") {
   const Fixture f;
   const auto [code, message] = f.error("{blend: [{path: a}, {path: absent}]}");
   CHECK(code == ErrorCode::kNotFound);
@@ -329,7 +330,7 @@ TEST_CASE("what is missing is named with who refers to it", "[io][formats][recip
                  "this is none: metadataset"));
 }
 
-TEST_CASE("auxiliary data must be there, and prepared if it is looked up by key",
+TEST_CASE("auxiliary data must exist, and be prepared if it is looked up by key",
           "[io][formats][recipe]") {
   const Fixture f;
   const Recipe recipe = f.load("{path: a, aux: {x: b, y: 'filesystem://plain', z: rows.jsonl}}");

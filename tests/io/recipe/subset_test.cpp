@@ -11,7 +11,7 @@ using energon::resolve;
 using energon::SampleRange;
 using energon::testing::error_of;
 
-TEST_CASE("subset ranges are cut as Energon cuts them", "[io][formats][subset]") {
+TEST_CASE("subset ranges are rounded like Energon's", "[io][formats][subset]") {
   CHECK(resolve(parse_subset("20%", "80%"), 55) == SampleRange{11, 44});
   CHECK(resolve(compose(parse_subset("10", "30"), parse_subset("20%", "80%")), 55) ==
         SampleRange{14, 26});

@@ -25,7 +25,7 @@ DatasetYaml yaml_of(const std::string& text) {
 }
 
 std::string refused_typed(const std::string& text, ErrorCode code = ErrorCode::kInvalidArgument) {
-  // Only where typed samples are asked for.
+  // Only if typed samples are requested.
   const DatasetYaml yaml = yaml_of(text);
   CHECK_FALSE(yaml.warnings.empty());
   return error_of([&] { typed_samples_of(yaml); }, code);
@@ -68,7 +68,7 @@ TEST_CASE("a dataset.yaml without a type has crude samples", "[io][typed_yaml]")
   }
 }
 
-TEST_CASE("what cannot make typed samples is refused where they are asked for",
+TEST_CASE("unusable settings of typed samples are refused when typed samples are requested",
           "[io][typed_yaml]") {
   CHECK_THAT(refused_typed("sample_type: {__module__: my.samples, __class__: TextSample}\n"
                            "field_map: {text: txt}\n"),
@@ -96,7 +96,7 @@ TEST_CASE("what cannot make typed samples is refused where they are asked for",
       Catch::Contains("remove part_filter"));
 }
 
-TEST_CASE("what is no type and no map is refused with place and line", "[io][typed_yaml]") {
+TEST_CASE("an invalid type or map is refused with place and line", "[io][typed_yaml]") {
   CHECK_THAT(refused_typed("sample_type: CaptioningSample\n"),
              Catch::Contains("sample_type must be a mapping, line 1"));
   CHECK_THAT(refused_typed("sample_type: {__module__: megatron.energon}\n"),
@@ -111,7 +111,7 @@ TEST_CASE("what is no type and no map is refused with place and line", "[io][typ
              Catch::Contains("sample_loader must be a string"));
 }
 
-TEST_CASE("settings of decoders stay a warning, in other words", "[io][typed_yaml]") {
+TEST_CASE("settings of decoders remain a warning, with a different text", "[io][typed_yaml]") {
   const DatasetYaml yaml =
       yaml_of(kCaptioning + "image_decode: torchrgb8\nfield_map: {image: jpg, caption: txt}\n");
   REQUIRE(yaml.warnings.size() == 1);
@@ -122,8 +122,7 @@ TEST_CASE("settings of decoders stay a warning, in other words", "[io][typed_yam
              Catch::Contains("not applied: image_decode; the pipeline's decoder decides"));
 }
 
-TEST_CASE("a written dataset.yaml is Energon's and reads as what it was made of",
-          "[io][typed_yaml]") {
+TEST_CASE("a written dataset.yaml equals Energon's and survives a round trip", "[io][typed_yaml]") {
   TypedSamples samples{.type = SampleType::kCaptioning};
   samples.field_map.fields = {{"image", parse_field_expression("jpg,seg.png")},
                               {"caption", parse_field_expression("json[captions][-1]")}};
@@ -136,7 +135,7 @@ TEST_CASE("a written dataset.yaml is Energon's and reads as what it was made of"
   CHECK_THROWS_WITH(dataset_yaml_of(samples), Catch::Contains("lacks 'caption'"));
 }
 
-TEST_CASE("expressions that YAML would take for something else are quoted", "[io][typed_yaml]") {
+TEST_CASE("expressions that YAML would misread are quoted", "[io][typed_yaml]") {
   for (const char* const text :
        {"null", "True", "off",   "123",  "1.5",     "a: b", "#a", "a #b", "~",  "json[a: b]", "&a",
         "*a",   "'a'",  "\"a\"", "a\\b", "json[é]", "-a",   "!a", "%a",   "@a", "json[a\tb]"}) {

@@ -21,7 +21,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// A cache over one store of files of these sizes. Every verb ends when nothing moves any more.
+// A cache over one store of files of these sizes. Every verb waits until the cache has settled.
 class Room {
  public:
   Room(const std::map<std::string, std::size_t>& sizes, FileCacheOptions options)
@@ -59,7 +59,7 @@ class Room {
 
 }  // namespace
 
-TEST_CASE("test_size_limits: what finds no room waits for it, and get() does not",
+TEST_CASE("test_size_limits: a fetch without room waits, and get() does not",
           "[io][formats][cache]") {
   Room room({{"a", 60}, {"b", 60}, {"c", 20}}, {.threads = 1, .max_bytes = 100});
   auto a = room.ask_for("a");
@@ -68,7 +68,7 @@ TEST_CASE("test_size_limits: what finds no room waits for it, and get() does not
   CHECK(room.cache.usage().bytes == 60);
   CHECK(room.cache.usage().waiting == 1);    // b, with the only thread
   CHECK(room.cache.usage().requested == 1);  // c
-  // b has been read, so its bytes are there; c has not.
+  // b has been read, so its bytes are available; c has not.
   CHECK(b->get().bytes.text() == std::string(60, 'b'));
   CHECK(b->get().bytes.text() == std::string(60, 'b'));
   CHECK(room.store.reads() == Names{"a", "b"});
@@ -105,7 +105,7 @@ TEST_CASE("a file that fills the cache exactly is cached", "[io][formats][cache]
   CHECK(room.cache.usage().bytes == 100);
 }
 
-TEST_CASE("a file larger than the cache is never cached and keeps nobody waiting",
+TEST_CASE("a file larger than the cache is never cached and blocks no other file",
           "[io][formats][cache]") {
   Room room({{"a", 101}, {"b", 100}}, {.threads = 1, .max_bytes = 100});
   const auto a = room.ask_for("a");
@@ -117,7 +117,7 @@ TEST_CASE("a file larger than the cache is never cached and keeps nobody waiting
   CHECK(room.store.reads() == Names{"a", "b", "a", "a"});
 }
 
-TEST_CASE("room is given in the order of coming, also past one that would fit",
+TEST_CASE("room is granted in request order, even if a later file would fit",
           "[io][formats][cache]") {
   Room room({{"a", 50}, {"b", 80}, {"c", 30}, {"d", 10}}, {.threads = 4, .max_bytes = 100});
   auto a = room.ask_for("a");
@@ -134,7 +134,7 @@ TEST_CASE("room is given in the order of coming, also past one that would fit",
   CHECK(room.cache.usage().waiting == 0);
 }
 
-TEST_CASE("one that waits for room and is dropped makes way", "[io][formats][cache]") {
+TEST_CASE("a waiting file that is dropped makes way", "[io][formats][cache]") {
   Room room({{"a", 50}, {"b", 80}, {"c", 30}}, {.threads = 4, .max_bytes = 100});
   auto a = room.ask_for("a");
   auto b = room.ask_for("b");

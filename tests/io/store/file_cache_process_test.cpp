@@ -1,4 +1,4 @@
-// A cache and the processes around it: what is left behind, and forks.
+// A cache and its processes: leftovers and forks.
 
 #include <sys/stat.h>
 
@@ -30,7 +30,8 @@ using energon::testing::run_in_child;
 using energon::testing::ScriptedStore;
 using energon::testing::TempDir;
 
-TEST_CASE("the folder of a cache is for its owner, and goes with it", "[io][formats][cache]") {
+TEST_CASE("the folder of a cache is private to its owner, and is removed with it",
+          "[io][formats][cache]") {
   const TempDir folder;
   {
     const FileCache cache({.parent_folder = folder.file("new/parent")});
@@ -42,7 +43,8 @@ TEST_CASE("the folder of a cache is for its owner, and goes with it", "[io][form
   CHECK(fs::is_empty(folder.file("new/parent")));
 }
 
-TEST_CASE("a folder that nobody holds is removed, others are left alone", "[io][formats][cache]") {
+TEST_CASE("a folder that no process holds is removed, others are left alone",
+          "[io][formats][cache]") {
   const TempDir folder;
   const TempDir elsewhere;
   elsewhere.write("precious", "x");
@@ -63,8 +65,7 @@ TEST_CASE("a folder that nobody holds is removed, others are left alone", "[io][
   CHECK(fs::is_symlink(folder.file("energon-cache-link")));
 }
 
-TEST_CASE("what a process that died left behind is removed by the next cache",
-          "[io][formats][cache][fork]") {
+TEST_CASE("the next cache removes what a dead process left behind", "[io][formats][cache][fork]") {
   const TempDir folder;
   const auto child = run_in_child([&] {
     ScriptedStore store(Files{{"a", "hello"}});

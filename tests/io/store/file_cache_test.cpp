@@ -46,7 +46,7 @@ void check_equal(const FileStoreItem& one, const FileStoreItem& other) {
 
 }  // namespace
 
-TEST_CASE("test_get: a file is read from its store, and nothing is put on the disk",
+TEST_CASE("test_get: a file is read from its store, and nothing is written to disk",
           "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}});
@@ -81,7 +81,7 @@ TEST_CASE(
   check_equal(first, cache.get("s", store.factory(), "a"));
 }
 
-TEST_CASE("a get() waits for a fetch that reads, and gives what later ones give",
+TEST_CASE("a get() waits for a fetch that is reading, and returns the same as later ones",
           "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}});
@@ -117,7 +117,7 @@ TEST_CASE("a get() before its fetch has begun reads from the store", "[io][forma
   CHECK(files_of(cache) == 2);
 }
 
-TEST_CASE("test_refcount: a file is fetched once and is there until the last lazy file goes",
+TEST_CASE("test_refcount: a file is fetched once and cached until the last lazy file is destroyed",
           "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}});
@@ -142,7 +142,7 @@ TEST_CASE("test_refcount: a file is fetched once and is there until the last laz
   CHECK(store.reads() == Names{"a", "a"});
 }
 
-TEST_CASE("one name in two stores is two files", "[io][formats][cache]") {
+TEST_CASE("the same name in two stores means two files", "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore left(Files{{"a", "left"}});
   ScriptedStore right(Files{{"a", "right"}});
@@ -167,7 +167,7 @@ TEST_CASE("bytes outlive file and cache", "[io][formats][cache]") {
   CHECK(item.bytes.text() == "hello");
 }
 
-TEST_CASE("a request that nobody wants any more is not fetched", "[io][formats][cache]") {
+TEST_CASE("a request that is no longer needed is not fetched", "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}, {"b", "never"}});
   FileCache cache({.parent_folder = folder.path(), .threads = 1});
@@ -181,7 +181,7 @@ TEST_CASE("a request that nobody wants any more is not fetched", "[io][formats][
   CHECK(store.reads() == Names{"a"});
 }
 
-TEST_CASE("a file whose last lazy file goes while it is read leaves no trace",
+TEST_CASE("a file whose last lazy file is destroyed during the read leaves no trace",
           "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}});
@@ -204,7 +204,7 @@ TEST_CASE("an error of the store is thrown by each get()", "[io][formats][cache]
   const TempDir folder;
   ScriptedStore store(Files{});
   FileCache cache({.parent_folder = folder.path()});
-  SECTION("of a file that is not there") {
+  SECTION("of a missing file") {
     const auto lazy = cache.get_lazy("s", store.factory(), "a");
     cache.wait_until_settled();
     for (int i = 0; i < 2; ++i) {
@@ -221,7 +221,7 @@ TEST_CASE("an error of the store is thrown by each get()", "[io][formats][cache]
     CHECK(store.reads() == Names{"a"});
     CHECK(cache.usage().files == 0);
   }
-  SECTION("of a store that cannot be opened, which is no Error") {
+  SECTION("of a store that cannot be opened, with an exception that is not an Error") {
     const auto lazy = cache.get_lazy(
         "s", []() -> std::unique_ptr<energon::FileStore> { throw std::runtime_error("no net"); },
         "a");
@@ -233,7 +233,7 @@ TEST_CASE("an error of the store is thrown by each get()", "[io][formats][cache]
         "s", [] { return std::unique_ptr<energon::FileStore>(); }, "a");
     CHECK(error_of([&] { lazy->get(); }).first == ErrorCode::kInvalidArgument);
   }
-  SECTION("and the threads go on") {
+  SECTION("and the threads continue") {
     const TempDir files;
     files.write("x", "content");
     const auto bad = cache.get_lazy("s", store.factory(), "a");
@@ -264,7 +264,8 @@ TEST_CASE("a file that others remove or change on the disk is read from its stor
   CHECK(cache.usage().files == 0);
 }
 
-TEST_CASE("what cannot be written is read from its store, and counted", "[io][formats][cache]") {
+TEST_CASE("a file that cannot be written is read from its store, and counted",
+          "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}});
   FileCache cache({.parent_folder = folder.path()});
@@ -321,7 +322,7 @@ TEST_CASE("test_concurrency: many threads share few files and little room",
   CHECK(files_of(cache) == 0);
 }
 
-TEST_CASE("the end of the cache ends all that waits", "[io][formats][cache]") {
+TEST_CASE("destroying the cache ends all waits", "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore store(Files{{"a", "hello"}, {"b", "hello"}, {"c", "hello"}, {"d", "hello"}});
   auto cache = std::make_unique<FileCache>(
@@ -354,7 +355,7 @@ TEST_CASE("the end of the cache ends all that waits", "[io][formats][cache]") {
   CHECK_FALSE(std::filesystem::exists(cache_folder));
 }
 
-TEST_CASE("options of a cache that cannot be are refused", "[io][formats][cache]") {
+TEST_CASE("invalid options of a cache are refused", "[io][formats][cache]") {
   const TempDir folder;
   const auto refused = [&](FileCacheOptions options, const std::string& name) {
     options.parent_folder = folder.path();

@@ -81,7 +81,7 @@ TEST_CASE("parts of compressed shards are read from the expanded copy", "[io][fo
   CHECK(item.source_path.starts_with(folder.file("cache")));
 }
 
-TEST_CASE("a store that is not prepared says what to do", "[io][formats][store]") {
+TEST_CASE("the error of an unprepared store gives the command to run", "[io][formats][store]") {
   const TempDir folder;
   folder.write("d/a.tar", make_shard(0, 3));
   WebdatasetFileStore store(folder.file("d"));
@@ -112,7 +112,8 @@ TEST_CASE("a shard that was changed is an error that names it", "[io][formats][s
   CHECK(contains(error_text(other, "000001.txt", ErrorCode::kNotFound), tar));
 }
 
-TEST_CASE("a part whose header is gone, or is another's, is an error", "[io][formats][store]") {
+TEST_CASE("a part whose header is missing or belongs to another part is an error",
+          "[io][formats][store]") {
   const TempDir folder;
   const std::string long_key(150, 'k');
   energon::testing::TarBuilder tar;
@@ -151,10 +152,10 @@ TEST_CASE("a long name in two fields is compared with the header alone", "[io][f
   folder.write("d/a.tar", tar.end().text());
   prepare_folder(folder.file("d"));
   std::filesystem::remove(folder.file("d/.nv-meta/shard_record.bin"));
-  // So that a walk over the sample ends at its first header.
+  // Makes a walk over the sample end at its first header.
   std::string bytes = tar.text();
   std::fill_n(bytes.begin(), 512, '\xff');
-  // A part whose own header is that of another folder.
+  // A part with the header of another folder's part.
   bytes.replace(4 * 512, 512,
                 energon::testing::tar_header({.name = "1.xyz", .size = 3, .prefix = "any"}));
   folder.write("d/a.tar", bytes);
@@ -173,10 +174,10 @@ TEST_CASE("a shard list that leads out of the dataset is refused", "[io][formats
   CHECK(contains(error_text(store, "000001.txt", ErrorCode::kInvalidArgument), "leads out of"));
   folder.write("d/.nv-meta/.info.json", R"({"shard_counts": {}})");
   WebdatasetFileStore empty(folder.file("d"));
-  CHECK(contains(error_text(empty, "000001.txt", ErrorCode::kCorruptData), "names 0 shards"));
+  CHECK(contains(error_text(empty, "000001.txt", ErrorCode::kCorruptData), "lists 0 shards"));
 }
 
-TEST_CASE("a store that was used is used on after a fork", "[io][formats][store][fork]") {
+TEST_CASE("a store that was used before a fork works after it", "[io][formats][store][fork]") {
   const TempDir folder;
   folder.write("d/a.tar", make_shard(0, 3));
   prepare_folder(folder.file("d"));
@@ -188,7 +189,7 @@ TEST_CASE("a store that was used is used on after a fork", "[io][formats][store]
   CHECK(store.get("000002.txt").bytes.text() == "000002");
 }
 
-TEST_CASE("many shards do not stay open", "[io][formats][store]") {
+TEST_CASE("the number of open shards is limited", "[io][formats][store]") {
   const TempDir folder;
   for (int i = 0; i < 140; ++i) {
     folder.write(fmt::format("d/{:03d}.tar", i), make_shard(i, 1));
@@ -237,7 +238,7 @@ TEST_CASE("files of a folder are found by their path", "[io][formats][store]") {
   CHECK(contains(error_text(store, "sub", ErrorCode::kInvalidArgument), "not a regular file"));
 }
 
-TEST_CASE("lines of a JSONL file are found by their number", "[io][formats][store]") {
+TEST_CASE("lines of a JSONL file are found by index", "[io][formats][store]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{\"i\": 0}\n{\"i\": 1}\n\n{\"i\": 2}");
   JsonlFileStore store(path, folder.file("cache"));
@@ -253,11 +254,11 @@ TEST_CASE("lines of a JSONL file are found by their number", "[io][formats][stor
   CHECK(contains(error_text(store, "3.json", ErrorCode::kNotFound), "has 3 samples"));
   for (const char* name : {"-1", "x", ".json", "1.txt", "1.5"}) {
     CAPTURE(name);
-    CHECK(contains(error_text(store, name, ErrorCode::kInvalidArgument), "by its number"));
+    CHECK(contains(error_text(store, name, ErrorCode::kInvalidArgument), "by its index"));
   }
 }
 
-TEST_CASE("a reference decides on the store", "[io][formats][store]") {
+TEST_CASE("the reference determines the store", "[io][formats][store]") {
   const TempDir folder;
   folder.write("d/a.tar", make_shard(0, 1));
   prepare_folder(folder.file("d"));

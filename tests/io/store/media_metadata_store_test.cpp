@@ -27,7 +27,7 @@ using energon::testing::make_shard;
 using energon::testing::prepare_folder;
 using energon::testing::TempDir;
 
-TEST_CASE("a store gives the media metadata of a part", "[io][formats][store][media]") {
+TEST_CASE("a store returns the media metadata of a part", "[io][formats][store][media]") {
   const TempDir folder;
   folder.write("d/a.tar", make_shard(0, 3));
   prepare_folder(folder.file("d"));
@@ -53,7 +53,7 @@ TEST_CASE("a store gives the media metadata of a part", "[io][formats][store][me
   }
 }
 
-TEST_CASE("a store of a folder gives the media metadata of a file", "[io][formats][store][media]") {
+TEST_CASE("a folder store returns the media metadata of a file", "[io][formats][store][media]") {
   const TempDir folder;
   folder.write("d/sub/a.png", "x");
   folder.write("d/b.txt", "x");
@@ -76,7 +76,7 @@ TEST_CASE("a store of a folder gives the media metadata of a file", "[io][format
   CHECK(store.get_media_metadata("./sub/../sub/a.png") == image);
   CHECK_FALSE(store.get_media_metadata("b.txt"));
   std::filesystem::remove(folder.file("d/gone.png"));
-  CHECK(store.get_media_metadata("gone.png") == image);  // as it was
+  CHECK(store.get_media_metadata("gone.png") == image);  // as prepared
   const auto code_of = [&](const std::string& name) {
     return error_of([&] { store.get_media_metadata(name); }).first;
   };
@@ -87,7 +87,7 @@ TEST_CASE("a store of a folder gives the media metadata of a file", "[io][format
   CHECK(code_of(std::string("a\0b", 3)) == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("a store of a folder reports a damaged index", "[io][formats][store][media]") {
+TEST_CASE("a folder store reports a damaged index", "[io][formats][store][media]") {
   const TempDir folder;
   folder.write("a.png", "x");
   folder.write(".nv-meta/index.sqlite", std::string(5000, 'x'));
@@ -98,7 +98,7 @@ TEST_CASE("a store of a folder reports a damaged index", "[io][formats][store][m
   CHECK(error_of([&] { store.get_media_metadata("a.png"); }).first == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("a store of a folder opens its media metadata in each process",
+TEST_CASE("a folder store opens its media metadata in each process",
           "[io][formats][store][media][fork]") {
   const TempDir folder;
   FolderMediaUpdate update(folder.path());

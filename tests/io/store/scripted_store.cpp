@@ -38,8 +38,7 @@ class ScriptedStore::Store final : public FileStore {
     is_used_ = false;
     const auto file = script_.files.find(key);
     if (file == script_.files.end()) {
-      throw Error(ErrorCode::kNotFound, "there is no such file",
-                  {.path = path(), .sample_key = key});
+      throw Error(ErrorCode::kNotFound, "no such file", {.path = path(), .sample_key = key});
     }
     const auto content = std::make_shared<const std::string>(file->second);
     return {.bytes = {as_bytes(*content), content},

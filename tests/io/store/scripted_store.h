@@ -1,4 +1,4 @@
-// A file store whose reads wait until the test lets them go on.
+// A file store whose reads wait until the test lets them continue.
 //
 //   ScriptedStore store(Files{{"a", "content"}});
 //   store.hold("a");

@@ -39,7 +39,7 @@ TEST_CASE("libarchive's header offset is that of the extension header", "[io][ta
   CHECK(reader.next()->header_offset == 1024);
 }
 
-TEST_CASE("what libarchive would skip and go on is an error", "[io][tar]") {
+TEST_CASE("a member that libarchive would skip is an error", "[io][tar]") {
   const TarBuilder good = TarBuilder().file("a.txt", "1");
   const std::string garbage(512, 'g');
   const Error error = archive_error(TarBuilder(good).raw(garbage).file("b.txt", "2").end().text());
@@ -56,13 +56,13 @@ TEST_CASE("truncation is an error for libarchive", "[io][tar]") {
   CHECK(archive_error(tar.substr(0, 511)).code() == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("what is no tar is refused, compressed or not", "[io][tar]") {
+TEST_CASE("a file that is not a tar is refused, compressed or not", "[io][tar]") {
   CHECK(archive_error(std::string(2000, 'x')).code() == ErrorCode::kCorruptData);
   CHECK(archive_error("\x1f\x8b\x08").code() == ErrorCode::kCorruptData);
   CHECK(archive_error("").code() == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("E43: a name that the locale cannot express is no error", "[io][tar]") {
+TEST_CASE("E43: a name that the locale cannot express is not an error", "[io][tar]") {
   const std::string tar =
       TarBuilder().pax({{"path", "\xc3\xa9.txt"}}).file("s", "1").file("b", "2").end().text();
   const std::vector<WalkedMember> members = read_with_libarchive(tar);

@@ -88,7 +88,7 @@ Compression compression_of_file(std::string_view name, std::string_view content)
 
 }  // namespace
 
-TEST_CASE("compression is told by name and content", "[io][tar][expand]") {
+TEST_CASE("compression is detected by name and content", "[io][tar][expand]") {
   CHECK(compression_of_file("a.tar", "x") == Compression::kNone);
   CHECK(compression_of_file("a.tgz", "\x1f\x8b\x08") == Compression::kGzip);
   CHECK(compression_of_file("v1.2.tar.gz", "\x1f\x8b\x08") == Compression::kGzip);
@@ -96,7 +96,7 @@ TEST_CASE("compression is told by name and content", "[io][tar][expand]") {
   CHECK(compression_of_file("a.tar.zst", kSkippableFrame) == Compression::kZstd);
 }
 
-TEST_CASE("a name and a content that disagree are an error", "[io][tar][expand]") {
+TEST_CASE("a mismatch of name and content is an error", "[io][tar][expand]") {
   CHECK_THROWS_WITH(compression_of_file("a.tar", "\x1f\x8b\x08"), Contains("name it .tar.gz"));
   CHECK_THROWS_WITH(compression_of_file("a.tgz", "<html>"), Contains("HTML"));
   CHECK_THROWS_WITH(compression_of_file("a.tgz", zstd("x")), Contains("zstd"));
@@ -130,7 +130,7 @@ TEST_CASE("G1: a flipped gzip checksum or length is refused", "[io][tar][expand]
   }
 }
 
-TEST_CASE("G2: a compressed stream that is cut anywhere is refused", "[io][tar][expand]") {
+TEST_CASE("G2: a compressed stream truncated anywhere is refused", "[io][tar][expand]") {
   const std::string text = some_text(300);
   const std::string gz = gzip(text);
   const std::string zst = zstd(text);
@@ -146,7 +146,7 @@ TEST_CASE("G2: a compressed stream that is cut anywhere is refused", "[io][tar][
   CHECK(expansion.zst_error(zst + kSkippableFrame.substr(0, 9)).code() == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("a bit that flips in a compressed stream never changes what is expanded",
+TEST_CASE("a flipped bit in a compressed stream never changes the expanded data",
           "[io][tar][expand]") {
   const std::string text = some_text(60);
   Expansion expansion;
@@ -162,12 +162,12 @@ TEST_CASE("a bit that flips in a compressed stream never changes what is expande
       } catch (const Error&) {
       }
     }
-    // One bit of a zstd frame says whether it has a checksum; without it four bytes are left over.
+    // One bit of a zstd frame flags its checksum; without the flag, four bytes are left over.
     CHECK(wrong == 0);
   }
 }
 
-TEST_CASE("zeros that fill up a gzip stream are ignored", "[io][tar][expand]") {
+TEST_CASE("zeros that pad a gzip stream are ignored", "[io][tar][expand]") {
   Expansion expansion;
   const std::string content = some_text(1000);
   for (const std::size_t zeros : {1, 512, 1'000'000}) {
@@ -197,7 +197,7 @@ TEST_CASE("G5: a zstd window above the limit is refused, naming the limit", "[io
   CHECK_THAT(error.what(), Contains("2^27") && Contains("max_zstd_window_log"));
 }
 
-TEST_CASE("G6: what expands without end is refused", "[io][tar][expand]") {
+TEST_CASE("G6: a decompression bomb is refused", "[io][tar][expand]") {
   const std::string zeros(std::size_t{4} << 20, '\0');
   Expansion expansion;
   const ExpandLimits by_ratio{.free_output_bytes = std::uint64_t{1} << 20};
@@ -234,7 +234,7 @@ TEST_CASE("libarchive reads the same members from the compressed shard", "[io][t
   const FileSource zst(folder.write("a.tar.zst", zstd(tar)));
   CHECK(all_members(ArchiveReader(gz, compression_of(gz))) == walk(tar));
   CHECK(all_members(ArchiveReader(zst, compression_of(zst))) == walk(tar));
-  // Nothing is decompressed unless asked for.
+  // Nothing is decompressed unless requested.
   CHECK_THROWS_AS(ArchiveReader(gz), Error);
 }
 

@@ -21,7 +21,7 @@ struct Row {
   std::string_view part;
 };
 
-// All texts of up to `length` of the characters that the rule knows, and one other.
+// All strings of up to `length` of the characters that the rule distinguishes, and one other.
 std::vector<std::string> all_names(std::size_t length) {
   std::vector<std::string> names = {""};
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -34,7 +34,7 @@ std::vector<std::string> all_names(std::size_t length) {
   return names;
 }
 
-// The rule as Energon writes it, and what macOS adds left out.
+// The rule as in Energon, without the files that macOS adds.
 std::optional<Row> split_by_regex(std::string_view name) {
   static const std::regex kReserved("__[^/]*__(/[^]*|\n?)");
   static const std::regex kSplit("((?:.*/|)[^.]+)[.]([^/]*)");
@@ -116,14 +116,14 @@ TEST_CASE("files that macOS adds belong to no sample", "[io][tar]") {
   CHECK_FALSE(split_member_name(name));
 }
 
-TEST_CASE("part names with two underscores in front are reserved", "[io][tar]") {
+TEST_CASE("part names with two leading underscores are reserved", "[io][tar]") {
   CHECK(energon::is_reserved_part("__key__"));
   CHECK(energon::is_reserved_part("__x"));
   CHECK_FALSE(energon::is_reserved_part("_x"));
   CHECK_FALSE(energon::is_reserved_part("x__"));
 }
 
-TEST_CASE("every short name is split as by Energon's regular expression", "[io][tar]") {
+TEST_CASE("every short name is split like Energon's regular expression", "[io][tar]") {
   for (const std::string& name : all_names(6)) {
     const auto expected = split_by_regex(name);
     const auto split = split_member_name(name);
@@ -135,7 +135,7 @@ TEST_CASE("every short name is split as by Energon's regular expression", "[io][
   }
 }
 
-TEST_CASE("a part of a known key is what splitting its name says", "[io][tar]") {
+TEST_CASE("part_of_key() agrees with splitting the name", "[io][tar]") {
   const std::vector<std::string> names = all_names(4);
   std::size_t found = 0;
   for (const std::string& first : names) {

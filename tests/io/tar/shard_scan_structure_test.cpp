@@ -30,7 +30,7 @@ TEST_CASE("E1: a bad header checksum is an error at its offset", "[io][tar][scan
                 kAfterOneSample, "checksum");
 }
 
-TEST_CASE("E2: a bit that flips in a name is an error", "[io][tar][scan]") {
+TEST_CASE("E2: a flipped bit in a name is an error", "[io][tar][scan]") {
   std::string tar = one_sample().file("b.txt", "1").end().text();
   tar[kAfterOneSample] ^= 1;
   CHECK(scan_error(tar).context().byte_offset == kAfterOneSample);
@@ -82,7 +82,7 @@ TEST_CASE("E10: a garbage block between members is an error", "[io][tar][scan]")
                 "not a tar header");
 }
 
-TEST_CASE("E11: a pax size counts, not the header's", "[io][tar][scan]") {
+TEST_CASE("E11: a pax size overrides the header's", "[io][tar][scan]") {
   const ShardScan result = scan(TarBuilder()
                                     .pax({{"size", "5"}})
                                     .header({.name = "a.txt"})

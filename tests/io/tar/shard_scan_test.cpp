@@ -26,7 +26,7 @@ TEST_CASE("consecutive members with one key are one sample", "[io][tar][scan]") 
   CHECK(result.skipped == SkippedMembers{});
 }
 
-TEST_CASE("members of no sample are counted and lie within the sample before them",
+TEST_CASE("members of no sample are counted and belong to the range of the sample before them",
           "[io][tar][scan]") {
   const ShardScan result = scan(TarBuilder()
                                     .directory("d/")
@@ -56,7 +56,7 @@ TEST_CASE("a sample begins at its first extension header", "[io][tar][scan]") {
   CHECK(result.samples[2].offset == 3072);
 }
 
-TEST_CASE("every sample's range can be walked alone", "[io][tar][scan]") {
+TEST_CASE("every sample's range can be walked by itself", "[io][tar][scan]") {
   const std::string tar = TarBuilder()
                               .directory("d/")
                               .file("a.txt", "hello")
@@ -76,7 +76,7 @@ TEST_CASE("every sample's range can be walked alone", "[io][tar][scan]") {
   }
 }
 
-TEST_CASE("E29: a part that comes twice in a sample is an error", "[io][tar][scan]") {
+TEST_CASE("E29: a duplicate part in a sample is an error", "[io][tar][scan]") {
   const Error error = scan_error(one_sample().file("a.txt", "again").end().text());
   CHECK(error.context().sample_key == "a");
   CHECK_THAT(error.what(), Contains("'txt' appears twice") && Contains("512") && Contains("2560"));
@@ -95,17 +95,17 @@ TEST_CASE("E30: interleaved keys are an error", "[io][tar][scan]") {
   CHECK_THAT(error.what(), Contains("bytes 0 and 2048"));
 }
 
-TEST_CASE("E31: a key that comes again later is an error with both offsets", "[io][tar][scan]") {
+TEST_CASE("E31: a key that repeats later is an error with both offsets", "[io][tar][scan]") {
   const Error error = scan_error(one_sample().file("b.txt", "1").file("a.txt", "2").end().text());
   CHECK(error.context().byte_offset == 3072);
   CHECK_THAT(error.what(), Contains("duplicate key 'a'") && Contains("bytes 0 and 3072"));
 }
 
-TEST_CASE("E32: a sample has the parts it has", "[io][tar][scan]") {
+TEST_CASE("E32: samples may have different parts", "[io][tar][scan]") {
   CHECK(outline(scan(one_sample().file("b.txt", "1").end().text())) == "a(txt cls) b(txt)");
 }
 
-TEST_CASE("E33: parts that differ only in case are kept apart, with a warning", "[io][tar][scan]") {
+TEST_CASE("E33: parts that differ only in case are distinct, with a warning", "[io][tar][scan]") {
   const ShardScan result = scan(TarBuilder().file("a.TXT", "1").file("a.txt", "2").end().text());
   CHECK(outline(result) == "a(TXT txt)");
   CHECK_THAT(only_warning(result), Contains("upper and lower case"));
@@ -125,7 +125,7 @@ TEST_CASE("E34: odd names follow Energon's rule", "[io][tar][scan]") {
   CHECK(result.skipped == SkippedMembers{.by_name = 3});
 }
 
-TEST_CASE("E35: what macOS and git add is skipped and counted", "[io][tar][scan]") {
+TEST_CASE("E35: files that macOS and git add are skipped and counted", "[io][tar][scan]") {
   const ShardScan result = scan(TarBuilder()
                                     .file("d/._a.txt", "")
                                     .file("d/a.txt", "")
@@ -148,7 +148,7 @@ TEST_CASE("E36: './a' and 'a' differ, with a warning", "[io][tar][scan]") {
   CHECK_THAT(only_warning(result), Contains("'./'"));
 }
 
-TEST_CASE("E37: parts with names kept for the loader are refused", "[io][tar][scan]") {
+TEST_CASE("E37: parts with names reserved for the loader are refused", "[io][tar][scan]") {
   const auto name = GENERATE("x.__key__", "x.__url__", "x.__restore_key__.txt");
   const Error error = scan_error(one_sample().file(name, "spoofed").end().text());
   CHECK(error.code() == ErrorCode::kCorruptData);
@@ -172,7 +172,7 @@ TEST_CASE("E38: keys are bytes, and escaped in messages", "[io][tar][scan]") {
 }
 
 TEST_CASE("a scan does not depend on the locale", "[io][tar][scan]") {
-  // libarchive converts pax names to it: e with an accent in two code points becomes one.
+  // libarchive converts pax names to the locale: e with an accent in two code points becomes one.
   const std::string tar =
       TarBuilder().pax({{"path", "e\xcc\x81.txt"}}).file("s", "").file("b.txt", "").end().text();
   const std::string before = std::setlocale(LC_CTYPE, nullptr);
@@ -210,7 +210,7 @@ TEST_CASE("E41: a sample of too many or too large parts is refused", "[io][tar][
   CHECK(too_large.context().sample_key == "a");
 }
 
-TEST_CASE("E44: what is no tar is named", "[io][tar][scan]") {
+TEST_CASE("E44: a file that is not a tar is described", "[io][tar][scan]") {
   const auto row = GENERATE(table<std::string, std::string>({
       {"<!DOCTYPE html><html>404", "HTML"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:", "git-lfs"},

@@ -1,5 +1,5 @@
-// Damage at every place of a small shard: never a wrong list of samples, never a shorter one
-// without a word.
+// Damage at every place of a small shard: never a wrong list of samples, never a silently shorter
+// one.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ const std::vector<std::size_t> kHeaderOffsets = {0, 1024, 2048, 3072, 4096, 4608
 
 }  // namespace
 
-TEST_CASE("a shard that is cut anywhere is refused, or warned of at a member's end",
+TEST_CASE("a shard truncated anywhere is refused, or a warning at a member's end",
           "[io][tar][damage]") {
   const std::string tar = small_shard().text();
   const TempDir folder;
@@ -71,7 +71,7 @@ TEST_CASE("a shard that is cut anywhere is refused, or warned of at a member's e
   CHECK(warned == 5);  // one for each member
 }
 
-TEST_CASE("a bit that flips in a header never changes the list of members", "[io][tar][damage]") {
+TEST_CASE("a flipped bit in a header never changes the list of members", "[io][tar][damage]") {
   std::string tar = small_shard().text();
   const std::vector<WalkedMember> members = walk(tar);
   std::size_t refused = 0;
@@ -90,11 +90,11 @@ TEST_CASE("a bit that flips in a header never changes the list of members", "[io
     }
   }
   CHECK(wrong == 0);
-  // The rest are bits of the checksum field that leave its value, such as NUL for a space.
+  // The rest are bits of the checksum field that do not change its value, such as NUL for a space.
   CHECK(refused > kHeaderOffsets.size() * (std::size_t{512} * 8 - 16));
 }
 
-TEST_CASE("a bit that flips in a header never changes a scan", "[io][tar][damage]") {
+TEST_CASE("a flipped bit in a header never changes a scan", "[io][tar][damage]") {
   const std::string tar = small_shard().text();
   const TempDir folder;
   const std::string path = folder.write("a.tar", tar);
@@ -118,7 +118,7 @@ TEST_CASE("a bit that flips in a header never changes a scan", "[io][tar][damage
   // digests of an index find them, a scan cannot.
 }
 
-TEST_CASE("mutants with right checksums are walked alike in memory and in a file, or refused",
+TEST_CASE("mutants with valid checksums are walked alike in memory and in a file, or refused",
           "[io][tar][damage]") {
   const std::string tar = small_shard().text();
   const TempDir folder;
@@ -145,7 +145,7 @@ TEST_CASE("mutants with right checksums are walked alike in memory and in a file
     }
     different += in_memory == in_file || !in_memory ? 0U : 1U;
     try {
-      scan_shard(file);  // whatever it says, it says it by a result or an Error
+      scan_shard(file);  // must return a result or throw an Error
     } catch (const Error&) {
     }
   }

@@ -79,7 +79,7 @@ TEST_CASE("numbers beyond octal are base-256", "[io][tar]") {
         std::numeric_limits<std::int64_t>::max());
 }
 
-TEST_CASE("numbers that are negative, too large or no numbers are refused", "[io][tar]") {
+TEST_CASE("numbers that are negative, too large or malformed are refused", "[io][tar]") {
   const std::string two_to_63{"\x80\0\0\0\x80\0\0\0\0\0\0\0", 12};
   const std::string two_to_70{"\x80\0\0\x40\0\0\0\0\0\0\0\0", 12};
   CHECK(error_for_size(base256(-1)) == ErrorCode::kCorruptData);
@@ -124,7 +124,7 @@ TEST_CASE("only 512 zeros are a zero block", "[io][tar]") {
   CHECK_FALSE(is_zero_block(as_block(block)));
 }
 
-TEST_CASE("a plain header says what it says to the strict parser", "[io][tar]") {
+TEST_CASE("a plain header is read like by the strict parser", "[io][tar]") {
   for (const TarHeaderSpec& spec : std::vector<TarHeaderSpec>{
            {.name = "a.txt", .size = 5},
            {.name = std::string(100, 'n'), .size = 077777777777, .prefix = std::string(155, 'p')},
@@ -143,7 +143,7 @@ TEST_CASE("a plain header says what it says to the strict parser", "[io][tar]") 
   }
 }
 
-TEST_CASE("headers that readers may take in several ways are not plain", "[io][tar]") {
+TEST_CASE("headers that readers may interpret differently are not plain", "[io][tar]") {
   for (const TarHeaderSpec& spec :
        std::vector<TarHeaderSpec>{{.name = ""},
                                   {.name = "a/"},

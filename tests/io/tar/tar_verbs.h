@@ -1,4 +1,4 @@
-// What the tar tests say over and over: walk, read, scan, and what is expected to fail.
+// Shared verbs of the tar tests: walk, read, scan, and expected failures.
 
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace energon::testing {
 
-/// A TarMember that owns its name, without what the readers see differently by design.
+/// A TarMember that owns its name, without the fields that differ between readers by design.
 struct WalkedMember {
   std::string name;
   MemberType type = MemberType::kRegular;
@@ -86,7 +86,7 @@ inline Error scan_error(std::string_view tar, const ShardScanOptions& options = 
 
 inline constexpr ShardScanOptions kStrictScan{.strictness = ScanStrictness::kStrict};
 
-/// A sample of two parts, and where it ends.
+/// A sample of two parts, and its end.
 inline TarBuilder one_sample() { return TarBuilder().file("a.txt", "hello").file("a.cls", "7"); }
 inline constexpr std::uint64_t kAfterOneSample = 2048;
 

@@ -30,7 +30,7 @@ TEST_CASE("the walker yields each member with its place", "[io][tar]") {
                      });
 }
 
-TEST_CASE("the walker gives a member's bytes", "[io][tar]") {
+TEST_CASE("the walker returns a member's bytes", "[io][tar]") {
   const std::string tar = TarBuilder().file("a.txt", "hello").end().text();
   TarWalker walker(as_bytes(tar));
   CHECK(as_text(walker.data(walker.next().value())) == "hello");
@@ -47,7 +47,7 @@ TEST_CASE("offsets count from the base offset", "[io][tar]") {
   CHECK(walker.offset() == 5120);
 }
 
-TEST_CASE("a range may end at a member's end, a member may not pass it", "[io][tar]") {
+TEST_CASE("a range may end at a member's end, but no member may extend past it", "[io][tar]") {
   const std::string tar = TarBuilder().file("a.txt", "hello").file("b.txt", "world").text();
   TarWalker whole(as_bytes(tar));
   CHECK(names_of(whole) == Names{"a.txt", "b.txt"});
@@ -69,7 +69,7 @@ TEST_CASE("the end of a walk is sticky", "[io][tar]") {
   CHECK(walker.offset() == 1024);
 }
 
-TEST_CASE("an error of a walk comes again", "[io][tar]") {
+TEST_CASE("an error of a walk repeats", "[io][tar]") {
   // The second call must not take the member without its pax path.
   const std::string tar =
       TarBuilder().pax({{"path", "long.txt"}}).header({.name = "s.txt", .size = 9}).text();
@@ -83,13 +83,13 @@ TEST_CASE("data after a zero block in memory is an error", "[io][tar]") {
   CHECK(error.context().byte_offset == 1536);
 }
 
-TEST_CASE("a zeroed header inside a sample's range is damage, wherever it stands", "[io][tar]") {
+TEST_CASE("a zeroed header inside a sample's range is damage, wherever it is", "[io][tar]") {
   const std::string tar = TarBuilder()
                               .file("a.cls", "7")
                               .file("a.jpg", std::string(1000, 'j'))
                               .file("a.txt", "hello")
                               .text();
-  // Headers of the three members; with the header all that follows is zeroed, or only its member.
+  // Headers of the three members. Zeros everything from the header on, or only its member.
   for (const auto& [header, next] : {std::pair(0, 1024), {1024, 2560}, {2560, 3584}}) {
     CAPTURE(header);
     for (const int end : {header + 512, next, 3584}) {
@@ -101,7 +101,7 @@ TEST_CASE("a zeroed header inside a sample's range is damage, wherever it stands
       CHECK(error.context().byte_offset == 8192 + static_cast<std::uint64_t>(header));
     }
   }
-  // The zero blocks of an archive's end are no part of its last sample.
+  // The zero blocks at an archive's end are not part of its last sample.
   const Error error =
       error_of([&] { names_of(TarWalker(as_bytes(tar + std::string(512, '\0')))); });
   CHECK(error.context().byte_offset == 3584);
@@ -168,7 +168,7 @@ TEST_CASE("a pax header applies to one member only", "[io][tar]") {
                      });
 }
 
-TEST_CASE("the last of two equal pax records counts", "[io][tar]") {
+TEST_CASE("the last of two equal pax records wins", "[io][tar]") {
   CHECK(names_of(TarWalker(as_bytes(
             TarBuilder().pax({{"path", "1"}, {"path", "2"}}).file("s", "").text()))) == Names{"2"});
 }
@@ -215,7 +215,7 @@ TEST_CASE("continuations of multi-volume archives are not supported", "[io][tar]
         ErrorCode::kUnsupported);
 }
 
-TEST_CASE("sparse members are marked and walked over", "[io][tar]") {
+TEST_CASE("sparse members are marked and skipped", "[io][tar]") {
   const std::string tar = TarBuilder()
                               .gnu_sparse_file("s.bin")
                               .pax({{"GNU.sparse.major", "1"}, {"GNU.sparse.name", "real.bin"}})

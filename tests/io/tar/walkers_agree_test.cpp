@@ -1,5 +1,5 @@
-// libarchive and our walkers must see the same members: whatever can be read in two ways would let
-// an index and a loader disagree about a shard.
+// libarchive and our walkers must see the same members; with two interpretations, an index and a
+// loader could disagree about a shard.
 
 #include <filesystem>
 #include <functional>
@@ -16,7 +16,7 @@ using namespace energon::testing;  // NOLINT: a test
 
 namespace {
 
-using Members = std::optional<std::vector<WalkedMember>>;  // empty: refused
+using Members = std::optional<std::vector<WalkedMember>>;  // nullopt means refused
 
 Members members_or_refusal(const std::function<std::vector<WalkedMember>()>& read) {
   try {
@@ -26,7 +26,7 @@ Members members_or_refusal(const std::function<std::vector<WalkedMember>()>& rea
   }
 }
 
-// libarchive tells the logical size of sparse members, and not always that they are sparse.
+// libarchive reports the logical size of sparse members, and does not always mark them as sparse.
 Members without_sparse_sizes(Members theirs, const Members& ours) {
   for (std::size_t i = 0; theirs && ours && i < std::min(theirs->size(), ours->size()); ++i) {
     if ((*ours)[i].sparse) {
@@ -132,7 +132,7 @@ TEST_CASE("walker and libarchive both refuse broken archives", "[io][tar]") {
   CHECK_FALSE(outcome.theirs.has_value());
 }
 
-TEST_CASE("the walker refuses what libarchive takes one way and other readers another",
+TEST_CASE("the walker refuses what libarchive and other readers interpret differently",
           "[io][tar]") {
   using std::string_view_literals::operator""sv;
   const auto tar = GENERATE(values<TarBuilder>(
@@ -146,7 +146,7 @@ TEST_CASE("the walker refuses what libarchive takes one way and other readers an
   CHECK_FALSE(outcome.ours.has_value());
 }
 
-TEST_CASE("what is plain to the walker, libarchive reads in the same way", "[io][tar]") {
+TEST_CASE("libarchive reads plain archives like the walker", "[io][tar]") {
   const std::string good = TarBuilder()
                                .directory("d/")
                                .file("d/a.txt", "hello")
@@ -181,7 +181,8 @@ TEST_CASE("what is plain to the walker, libarchive reads in the same way", "[io]
     }
     ++plain;
     const Members theirs = members_or_refusal([&] { return all_members(ArchiveReader(file)); });
-    // Only the first header's other fields can make libarchive refuse the whole: a scan asks it.
+    // Only other fields of the first header can make libarchive reject the archive, so a scan
+    // checks them with it.
     const bool is_refused_at_once = !theirs && header == 0;
     wrong += theirs == ours || is_refused_at_once ? 0 : 1;
   }
@@ -190,8 +191,8 @@ TEST_CASE("what is plain to the walker, libarchive reads in the same way", "[io]
   CHECK(plain < 5'900);
 }
 
-TEST_CASE("a scan without libarchive gives what one with it gives", "[io][tar]") {
-  // The same members; the second archive has one that is not plain after them.
+TEST_CASE("a scan without libarchive has the same result as one with it", "[io][tar]") {
+  // The same members; the second archive has an additional one that is not plain.
   const TarBuilder plain = two_files().file("b.txt", "x").directory("d/").file("d/c.txt", "");
   ShardScan alone = scan(TarBuilder(plain).end().text());
   const ShardScan both = scan(TarBuilder(plain).symbolic_link("l", "t").end().text());
