@@ -304,7 +304,7 @@ TEST_CASE("URLs are not supported", "[io][formats][metadataset]") {
     const auto [code, message] =
         error_of([&] { parse_v2(std::string("splits: {t: {") + entry + "}}"); });
     CHECK(code == ErrorCode::kUnsupported);
-    CHECK(contains(message, "in /data/mds.yaml: only local files are read"));
+    CHECK(contains(message, "in /data/mds.yaml: only local files are supported"));
   }
 }
 
