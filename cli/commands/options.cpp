@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/flags.h"
 #include "cli/output.h"
 #include "io/error.h"
 #include "io/option_text.h"
@@ -153,10 +154,9 @@ const OptionRow& row_called(const std::string& name) {
     names.emplace_back(row.name);
   }
   const auto nearest = nearest_name(name, names);
-  throw Error(ErrorCode::kNotFound,
-              fmt::format("there is no option '{}'{}", printable(name),
-                          nearest ? fmt::format("; did you mean '{}'?", *nearest)
-                                  : "; `energon options` lists all"));
+  throw UsageError{fmt::format("there is no option '{}'{}", printable(name),
+                               nearest ? fmt::format("; did you mean '{}'?", *nearest)
+                                       : "; `energon options` lists all")};
 }
 
 int run_options(const OptionsFlags& flags) {

@@ -90,7 +90,7 @@ def made_recipe(
     if handler is not None and calls_handler(handler):
         options["failure_handler"] = for_native_stages(handler)
     elif handler is reraise_exception:
-        options["skip_failures"] = False
+        options["on_error"] = "fail"
     log_path = worker_config._log_path(1 if training else 2)
     if log_path is not None:
         options["log_path"] = log_path

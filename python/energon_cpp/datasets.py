@@ -43,7 +43,7 @@ class Dataset:
 
     @property
     def batch_drop_last(self) -> bool:
-        return bool(self._recipe.options.get("drop_last"))
+        return self._recipe.options.get("remainder") == "drop"
 
     @property
     def calls_python(self) -> bool:
@@ -193,9 +193,9 @@ def _common_options(
         raise ValueError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
     return {
         "batch_size": batch_size,
-        "drop_last": drop_last,
+        "remainder": "drop" if drop_last else "smaller-batch",
         "packing_buffer_size": packing_buffer_size,
-        "skip_failures": on_error == "skip",
+        "on_error": "skip" if on_error == "skip" else "fail",
         "failure_tolerance": failure_tolerance,
         "tensors": tensors,
     }
@@ -208,5 +208,5 @@ def _data_options(
         "split": split,
         "exclude_files": exclude_files or [],
         "cache_dir": cache_dir,
-        "verify_checksums": verify_checksums,
+        "verify_checksums": "always" if verify_checksums else "off",
     }

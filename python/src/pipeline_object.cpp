@@ -14,6 +14,7 @@
 #include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
 #include "wrappers/recipe/open_data.h"
+#include "wrappers/recipe/options.h"
 #include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
 
@@ -91,83 +92,22 @@ void read_tolerances(const nb::dict& specs, ErrorPolicies& errors) {
   }
 }
 
-void take_cache(OptionReader& options, FileCacheOptions& cache) {
-  options.take("cache_folder", cache.parent_folder);
-  options.take("cache_threads", cache.threads);
-  options.take("cache_max_bytes", cache.max_bytes);
-  options.take("cache_max_files", cache.max_files);
-}
-
-// What training and validation have in common.
-template <class Options>
-void take_common(OptionReader& options, Options& common) {
-  options.take("batch_size", common.batch_size);
-  options.take("packing_buffer_size", common.packing_buffer_size);
-  options.take("log_path", common.log_path);
-  bool drop_last = false;
-  options.take("drop_last", drop_last);
-  if (drop_last) {
-    common.remainder = BatchOptions::Remainder::kDrop;
+// The options of the data and of a pipeline for `use`.
+AllOptions take_all(OptionReader& reader, OptionUse use) {
+  AllOptions options;
+  for (const OptionRow& row : option_rows()) {
+    if (fits(row, use) && !is_of_loader(row)) {
+      reader.take(row, options);
+    }
   }
-  bool skips = false;
-  options.take("skip_failures", skips);
-  options.take("failure_tolerance", common.errors.standard.tolerance);
-  if (skips) {
-    common.errors.standard.action = FailureAction::kSkip;
-  }
-  common.task_encoder.decoder = take_decoder(options);
+  TaskEncoder& encoder = options.train.task_encoder;
+  encoder.decoder = take_decoder(reader);
   bool lists_numbers = false;
-  options.take("lists_numbers", lists_numbers);
+  reader.take("lists_numbers", lists_numbers);
   if (lists_numbers) {
-    common.task_encoder.batch = energon_batch;
+    encoder.batch = energon_batch;
   }
-  take_cache(options, common.task_encoder.cache);
-}
-
-DataOptions take_data(OptionReader& options) {
-  DataOptions data;
-  options.take("split", data.split);
-  options.take("typed", data.typed);
-  options.take("exclude_files", data.open.exclude_files);
-  options.take("cache_dir", data.open.cache_dir);
-  options.take("max_sample_bytes", data.max_sample_bytes);
-  bool verify = true;
-  options.take("verify_checksums", verify);
-  data.verify_checksums = verify ? VerifyChecksums::kAlways : VerifyChecksums::kOff;
-  return data;
-}
-
-// Energon's shuffle_over_epochs_multiplier: None is no shuffle, -1 replacement.
-void take_shuffle(OptionReader& options, TrainOptions& train) {
-  std::optional<std::int64_t> epochs = 1;
-  options.take("shuffle_over_epochs", epochs);
-  using Mode = ShuffleOverEpochs::Mode;
-  if (!epochs) {
-    train.shuffle_over_epochs = {.mode = Mode::kNone};
-  } else if (*epochs == -1) {
-    train.shuffle_over_epochs = {.mode = Mode::kReplacement};
-  } else {
-    train.shuffle_over_epochs = {.mode = Mode::kEpochs, .epochs = *epochs};
-  }
-}
-
-TrainOptions take_train(OptionReader& options) {
-  TrainOptions train;
-  take_common(options, train);
-  take_shuffle(options, train);
-  options.take("shuffle_buffer_size", train.shuffle_buffer_size);
-  options.take("max_samples_per_sequence", train.max_samples_per_sequence);
-  options.take("parallel_slices", train.parallel_slices);
-  options.take("virtual_epoch_length", train.virtual_epoch_length);
-  options.take("repeat", train.repeat);
-  return train;
-}
-
-ValOptions take_val(OptionReader& options) {
-  ValOptions val;
-  take_common(options, val);
-  options.take("limit", val.limit);
-  return val;
+  return options;
 }
 
 // What all pipelines of one call of open_pipeline() have.
@@ -246,13 +186,11 @@ PipelineObject open_pipeline(const std::string& path, bool training, const nb::d
                              const nb::dict& specs) {
   OptionReader options(given);
   const Opening opening = take_opening(options, specs);
-  const DataOptions data_options = take_data(options);
-  const TrainOptions train = training ? take_train(options) : TrainOptions();
-  const ValOptions val = training ? ValOptions() : take_val(options);
+  const AllOptions all = take_all(options, training ? OptionUse::kTrain : OptionUse::kVal);
   options.finish();
-  PipelineData data = open_without_gil(path, data_options);
-  return training ? make(std::move(data), train, opening, train_pipeline)
-                  : make(std::move(data), val, opening, val_pipeline);
+  PipelineData data = open_without_gil(path, all.data);
+  return training ? make(std::move(data), all.train, opening, train_pipeline)
+                  : make(std::move(data), val_options_of(all), opening, val_pipeline);
 }
 
 // One for each leaf, for validation.
@@ -260,10 +198,10 @@ std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const n
                                                 const nb::dict& specs) {
   OptionReader options(given);
   const Opening opening = take_opening(options, specs);
-  const DataOptions data_options = take_data(options);
-  const ValOptions val = take_val(options);
+  const AllOptions all = take_all(options, OptionUse::kVal);
   options.finish();
-  PipelineData data = open_without_gil(path, data_options);
+  const ValOptions val = val_options_of(all);
+  PipelineData data = open_without_gil(path, all.data);
   std::vector<PipelineObject> pipelines;
   for (PipelineLeaf& leaf : data.leaves) {
     PipelineData alone;

@@ -61,7 +61,7 @@ TEST_CASE("one option is explained by its name, flag or keyword", "[cli][options
                    Catch::Contains("std::int64_t TrainOptions::parallel_slices"));
   }
   const ProgramResult unknown = run_energon({"options", "parallel_slice"});
-  CHECK(unknown.exit_code == 1);
+  CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, Catch::Contains("did you mean 'parallel_slices'?"));
 }
 

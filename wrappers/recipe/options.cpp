@@ -548,6 +548,8 @@ bool fits(const OptionRow& row, OptionUse use) {
   return row.use == OptionUse::kBoth || row.use == use;
 }
 
+bool is_of_loader(const OptionRow& row) { return row.path.starts_with("loader."); }
+
 // --- Names ---
 
 std::string spelled(const OptionRow& row, OptionCaller caller) {

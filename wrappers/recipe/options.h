@@ -107,6 +107,9 @@ const OptionRow* find_option(std::string_view name);
 /// Whether a pipeline of kind `use` (kTrain or kVal) has a use for the option.
 bool fits(const OptionRow& row, OptionUse use);
 
+/// Whether LoaderOptions have the option; otherwise, the data or the pipeline.
+bool is_of_loader(const OptionRow& row);
+
 /// How `caller` spells the option, such as "--batch-size". Empty if `caller` does not have it.
 /// Flags that turn off what is on by default are "--no-repeat".
 std::string spelled(const OptionRow& row, OptionCaller caller);
