@@ -1,4 +1,4 @@
-// The order of blends at default logical shards, against vectors of an emulator of Energon's
+// The order of blends at default logical shards, against vectors from an emulator of Energon's
 // algorithms (energon.md 2.1 to 2.6) that is independent of this library: rotation offsets, leaf
 // orders and draws of the blend and of the shuffle buffer, all from the seed of the worker.
 
@@ -90,7 +90,7 @@ TEST_CASE("a weighted blend has Energon's order", "[recipes][blend]") {
              {0, 33}, {1, 37}, {0, 34}, {0, 35}, {0, 36}, {0, 40}, {1, 38}, {0, 30}});
 }
 
-TEST_CASE("a weighted blend behind a shuffle buffer has Energon's order", "[recipes][blend]") {
+TEST_CASE("a weighted blend with a shuffle buffer has Energon's order", "[recipes][blend]") {
   const Three three;
   const TrainOptions options{.shuffle_buffer_size = 10, .max_samples_per_sequence = 4};
   CHECK(take(three.weighted(), options, 1, 0, 24) ==

@@ -1,5 +1,5 @@
-// Cookers that leave samples out, in blends: the mixture is that of cooked samples, as in Energon,
-// where cooking comes before blending.
+// Cookers that skip samples, in blends: the proportions hold for cooked samples, as in Energon,
+// which cooks before blending.
 
 #include <algorithm>
 #include <functional>
@@ -34,7 +34,7 @@ using energon::testing::Stream;
 
 namespace {
 
-// What the cooker leaves out of leaf "a": every other sample, in runs.
+// The samples of leaf "a" that the cooker skips: every other one, in runs.
 bool is_left_out(std::int64_t leaf, std::int64_t index) { return leaf == 0 && index % 8 < 4; }
 
 Sample cook(Sample crude, CookContext& /*context*/) {
@@ -84,7 +84,8 @@ Keys delivered(const PipelineFactory& make, std::size_t count) {
   return keys;
 }
 
-/// An order without what the cooker leaves out: as if samples were cooked where they are drawn.
+/// An order without the samples that the cooker skips, as if samples were cooked when they are
+/// drawn.
 class Cooked final : public Order {
  public:
   explicit Cooked(std::unique_ptr<Order> inner) : inner_(std::move(inner)) {}
@@ -157,7 +158,7 @@ double share_of_a(const Keys& keys) {
 
 }  // namespace
 
-TEST_CASE("a cooker that leaves out half of one side does not shift a weighted blend",
+TEST_CASE("a cooker that skips half of one side does not shift a weighted blend",
           "[recipes][mixture]") {
   const auto shuffle_buffer_size = GENERATE(std::int64_t{0}, std::int64_t{20});
   const auto make = cooked(two_leaves(Mixing::kWeighted),
@@ -165,7 +166,7 @@ TEST_CASE("a cooker that leaves out half of one side does not shift a weighted b
   CHECK(share_of_a(delivered(make, 4000)) == Approx(0.5).margin(0.025));
 }
 
-TEST_CASE("without a shuffle buffer the order is that of cooking before blending",
+TEST_CASE("without a shuffle buffer, the order is that of cooking before blending",
           "[recipes][mixture]") {
   const double weight_of_b = GENERATE(1.0, 3.0, 0.2);
   const auto blend_by = GENERATE(BlendBy::kDraw, BlendBy::kShare);
@@ -183,13 +184,13 @@ TEST_CASE("without a shuffle buffer the order is that of cooking before blending
   }
 }
 
-TEST_CASE("shares hold for what was cooked", "[recipes][mixture]") {
+TEST_CASE("shares hold for cooked samples", "[recipes][mixture]") {
   const auto make =
       cooked(two_leaves(Mixing::kWeighted, 3), {.batch_size = 10, .blend_by = BlendBy::kShare});
   CHECK(share_of_a(delivered(make, 4000)) == Approx(0.25).margin(0.005));
 }
 
-TEST_CASE("an epochized blend has every sample that is cooked once, in the order of Energon",
+TEST_CASE("an epochized blend has every cooked sample once, in Energon's order",
           "[recipes][mixture]") {
   const Keys expected = cooked_first(Mixing::kEpochized, BlendBy::kDraw, 1, 1000);
   REQUIRE(expected.size() == 120);
@@ -202,8 +203,7 @@ TEST_CASE("an epochized blend has every sample that is cooked once, in the order
   CHECK(in_batches == sorted);
 }
 
-TEST_CASE("a leaf of which nothing can be cooked leaves its share to the others",
-          "[recipes][mixture]") {
+TEST_CASE("a leaf without cooked samples leaves its share to the others", "[recipes][mixture]") {
   const auto make =
       cooked(two_leaves(Mixing::kWeighted), {.batch_size = 10},
              [](Sample crude, CookContext& /*context*/) {
@@ -212,7 +212,7 @@ TEST_CASE("a leaf of which nothing can be cooked leaves its share to the others"
   CHECK(share_of_a(delivered(make, 500)) == 0);
 }
 
-TEST_CASE("a place is given up after a thousand samples that were left out", "[recipes][mixture]") {
+TEST_CASE("a place is given up after a thousand skipped samples", "[recipes][mixture]") {
   PipelineData data({std::make_shared<const MemoryLeaf>("a", std::vector<std::int64_t>{50'000}),
                      std::make_shared<const MemoryLeaf>("b", std::vector<std::int64_t>{100})});
   data.mixing = Mixing::kWeighted;
@@ -227,7 +227,7 @@ TEST_CASE("a place is given up after a thousand samples that were left out", "[r
   CHECK(calls > 1'000);
 }
 
-TEST_CASE("a blend whose cooker leaves samples out goes on exactly where it was saved",
+TEST_CASE("a blend whose cooker skips samples resumes exactly where it was saved",
           "[recipes][mixture][fork]") {
   const int num_workers = GENERATE(0, 2);
   const auto make = cooked(two_leaves(Mixing::kWeighted, 2),
@@ -239,7 +239,7 @@ TEST_CASE("a blend whose cooker leaves samples out goes on exactly where it was 
   energon::testing::check_resumes(make, {.worker_config = {.num_workers = num_workers}}, saves, 30);
 }
 
-TEST_CASE("a leaf of which nothing can be used does not end the others", "[recipes][cook]") {
+TEST_CASE("a leaf without usable samples does not end the others", "[recipes][cook]") {
   const std::vector<std::int64_t> shards = {500, 500};
   PipelineData data({std::make_shared<const MemoryLeaf>("a", shards),
                      std::make_shared<const MemoryLeaf>("b", shards)});

@@ -1,5 +1,5 @@
-// dataset.yaml as it acts in Energon: what it says of splits, slices, shuffling and parts wins over
-// what the pipeline is asked for.
+// dataset.yaml as in Energon: its settings of splits, slices, shuffling and parts override the
+// pipeline's options.
 
 #include <string>
 #include <vector>
@@ -38,7 +38,7 @@ const std::string kCrude = "__module__: megatron.energon\n__class__: CrudeWebdat
 
 }  // namespace
 
-TEST_CASE("the order that dataset.yaml asks for is that of the options", "[recipes][dataset]") {
+TEST_CASE("order settings in dataset.yaml act like the options", "[recipes][dataset]") {
   const Folder plain(kCrude);
   CHECK(Folder(kCrude + "max_samples_per_sequence: 3\n").train({}) ==
         plain.train({.max_samples_per_sequence = 3}));
@@ -56,7 +56,7 @@ TEST_CASE("the order that dataset.yaml asks for is that of the options", "[recip
   CHECK(plain.train({.shuffle_over_epochs = {.epochs = 2}}) != plain.train({}));
 }
 
-TEST_CASE("dataset.yaml wins over the options, null too", "[recipes][dataset]") {
+TEST_CASE("dataset.yaml overrides the options, even with null", "[recipes][dataset]") {
   const Folder plain(kCrude);
   CHECK(Folder(kCrude + "max_samples_per_sequence: null\nparallel_shard_iters: null\n"
                         "shuffle_over_epochs: 1\n")
@@ -65,13 +65,13 @@ TEST_CASE("dataset.yaml wins over the options, null too", "[recipes][dataset]") 
                     .parallel_slices = 2}) == plain.train({}));
 }
 
-TEST_CASE("dataset.yaml names the split file", "[recipes][dataset]") {
+TEST_CASE("dataset.yaml selects the split file", "[recipes][dataset]") {
   const Folder folder(kCrude + "split_config: small.yaml\n");
   folder.write("ds/.nv-meta/small.yaml",
                "split_parts:\n  train: [parts/data-5.tar]\nexclude: []\n");
   CHECK(keys(Stream(energon::val_dataset(folder.file("ds"), {.split = "train"})).take()) ==
         Keys{"000050", "000051", "000052", "000053", "000054"});
-  // Also of a metadataset that names another one, with a warning.
+  // Also in a metadataset that names a different one, with a warning.
   folder.write("ds/.nv-meta/other.yaml",
                "split_parts:\n  train: [parts/data-0.tar]\nexclude: []\n");
   const std::string path = folder.recipe("{path: ds, split_part: train, split_config: other.yaml}");
@@ -81,7 +81,7 @@ TEST_CASE("dataset.yaml names the split file", "[recipes][dataset]") {
   CHECK_THAT(data.warnings[0], Catch::Contains("'small.yaml' from dataset.yaml overrides"));
 }
 
-TEST_CASE("dataset.yaml chooses the parts of the samples", "[recipes][dataset]") {
+TEST_CASE("dataset.yaml selects the parts of the samples", "[recipes][dataset]") {
   const auto parts = [](const std::string& yaml) {
     const Folder folder(kCrude + yaml);
     const auto samples =
@@ -97,7 +97,7 @@ TEST_CASE("dataset.yaml chooses the parts of the samples", "[recipes][dataset]")
   CHECK(parts("part_filter: [jpg]\n").empty());
 }
 
-TEST_CASE("an unknown key of dataset.yaml is an error, of typed samples a warning",
+TEST_CASE("an unknown key of dataset.yaml is an error, a key of typed samples a warning",
           "[recipes][dataset]") {
   CHECK_THROWS_WITH(Folder("shuffel_over_epochs: 2\n").train({}),
                     Catch::Contains("shuffel_over_epochs") && Catch::Contains("dataset.yaml"));

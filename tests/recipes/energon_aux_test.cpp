@@ -1,5 +1,6 @@
-// The tests of auxiliary data in Energon's test_crudedataset.py, by name and numbers: of sample i
-// the cooker takes i + 100 of another dataset and, in the cases with a cache, i + 1 of its own.
+// The tests of auxiliary data in Energon's test_crudedataset.py, with the same names and numbers:
+// for sample i, the cooker fetches i + 100 of another dataset and, in the cases with a cache, i + 1
+// of its own.
 
 #include <filesystem>
 #include <string>
@@ -88,7 +89,7 @@ void fetch(Sample& sample) {
   next = std::get<energon::LazyBytes>(next.base()).get();
 }
 
-// The texts of 100 batches, then of batches of a loader that was restored there.
+// The texts of 100 batches, then those of a loader restored at that point.
 void check_texts(const PipelineFactory& make, bool with_next) {
   SavableDataLoader loader(make, kTwoWorkers);
   for (int i = 0; i < 100; ++i) {
@@ -155,14 +156,14 @@ TEST_CASE("test_aux_random_access_with_cache_and_postencode", "[recipes][crude][
   const auto make = aux.train(std::move(encoder));
   check_texts(make, true);
 
-  // The 201st batch. Its sources are those of cooking: Energon appends lazy files, too.
+  // The 201st batch. Its sources are those of cooking; Energon appends lazy files, too.
   const Sample batch = batch_201(make);
   CHECK(batch.keys == std::vector<std::string>{"000002", "000021"});
   CHECK(sources_of(batch) ==
         std::vector<std::string>{"ds1/parts/data-0.tar 2", "ds2/parts/data-0.tar 2",
                                  "ds1/parts/data-2.tar 1", "ds2/parts/data-2.tar 1"});
 
-  // Not lazy, all six files that were read are there, in order.
+  // Without laziness, all six files that were read are listed, in order.
   const auto at_once = aux.train(aux_packing_encoder([](Sample crude, CookContext& context) {
     const std::int64_t next = (number_of(crude) + 1) % 55;
     Sample cooked = cook_aux(std::move(crude), context);
@@ -187,7 +188,7 @@ TEST_CASE("test_aux_filesystem_reference", "[recipes][crude]") {
 }
 
 TEST_CASE("test_nomds", "[recipes][crude][fork]") {
-  // A crude dataset by itself, and a cooker for all that there is.
+  // A single crude dataset, and a cooker for all samples.
   const Aux aux;
   TaskEncoder encoder;
   encoder.cookers = {{.cook = [](Sample crude, CookContext& /*context*/) {

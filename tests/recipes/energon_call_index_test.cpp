@@ -1,6 +1,6 @@
-// The tests of batch and sample indices in Energon's test_dataset.py, by name. There an index
-// counts over all workers of a rank: index = call * workers + worker. Here a function knows its
-// call. Energon's random numbers are Python's; ours follow from the restore key.
+// The tests of batch and sample indices in Energon's test_dataset.py, by name. In Energon, an index
+// counts over all workers of a rank: index = call * workers + worker. Here, a function knows its
+// call. Energon uses Python's random numbers; ours are derived from the restore key.
 
 #include <algorithm>
 #include <string>
@@ -44,7 +44,7 @@ TaskEncoder encoder_of(energon::SampleStage encode_sample) {
 
 std::int64_t integer(const energon::Value& value) { return std::get<std::int64_t>(value.base()); }
 
-// Of the rank's batch `number`: `outputs` samples are made by each call of encode_sample.
+// Indices of the rank's batch `number`, where each call of encode_sample makes `outputs` samples.
 void check_calls(const Sample& batch, std::int64_t number, const WorkerConfig& config,
                  std::int64_t batch_size, std::int64_t outputs) {
   const std::int64_t workers = std::max(config.num_workers, 1);
@@ -93,7 +93,7 @@ TEST_CASE("test_current_batch_index", "[recipes][dataset][fork]") {
 }
 
 TEST_CASE("test_current_batch_index_generator", "[recipes][dataset][fork]") {
-  // Two samples of each, the second with numbers from 1000: batches of three cut through them.
+  // Two outputs per sample, the second with numbers from 1000; batches of three split the pairs.
   const RecipeFolder captions(kCaptions);
   const energon::FlatMapFunction twice = [](Sample sample, CallContext& context) {
     return [sample = std::move(sample), &context,

@@ -103,7 +103,7 @@ TEST_CASE("test_metadataset_all", "[recipes][crude]") {
     CHECK(text_of(sample.at("note")) == "note " + number);
     CHECK(text_of(sample.at("again")) == "i" + number);
     CHECK(text_of(sample.at("next")) == "i100");
-    // Everything that was taken is in the sources, in the order in which it was taken.
+    // The sources list all files fetched, in order.
     REQUIRE(sample.sources.size() == 5);
     CHECK(sample.sources[0].shard->subflavors == R"({"crude_type":"image","id":7})");
     CHECK_THAT(sample.sources[1].shard->dataset_path, Catch::EndsWith("/extra"));
@@ -196,7 +196,8 @@ TEST_CASE("test_metadataset_restore", "[recipes][crude][fork]") {
   const Crude crude;
   TaskEncoder encoder = cookers();
   encoder.batch = energon::list_fields;
-  for (auto& cooker : encoder.cookers) {  // one field each, so that they can be batched together
+  for (auto& cooker :
+       encoder.cookers) {  // one field each, so that all samples can be batched together
     const auto cook = cooker.cook;
     cooker.cook = [cook](Sample sample, CookContext& context) {
       Sample cooked = cook(std::move(sample), context);

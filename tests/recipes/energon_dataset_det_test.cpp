@@ -51,13 +51,13 @@ Keys key_range(int begin, int end) {
   return result;
 }
 
-// An augmentation that only depends on CallContext::rng().
+// An augmentation that depends only on CallContext::rng().
 Sample augment(Sample sample, CallContext& context) {
   sample.fields.emplace_back("noise", static_cast<std::int64_t>(context.rng()()));
   return sample;
 }
 
-// Samples of each global batch, sorted: what all ranks together get in one step.
+// Samples of each global batch, sorted: the samples of all ranks in one step.
 std::vector<Keys> global_batches(const PipelineFactory& make, int world_size, int num_workers,
                                  int micro_batches_per_step, std::size_t steps) {
   std::vector<std::unique_ptr<energon::SavableDataLoader>> loaders;
@@ -152,7 +152,7 @@ TEST_CASE("test_determinism_taskencoder", "[recipes][det]") {
     return result;
   };
   const auto expected = noise(0);
-  std::srand(7);  // outer generators do not matter
+  std::srand(7);  // global generators have no influence
   CHECK(noise(0) == expected);
   CHECK(noise(1) != expected);
   CHECK(std::set<std::string>(expected.begin(), expected.end()).size() == 30);
@@ -176,7 +176,7 @@ TEST_CASE("test_restore_state", "[recipes][det]") {
 }
 
 TEST_CASE("test_restore_state_dist", "[recipes][det][fork]") {
-  // Three ranks: their states are gathered in one place, and dealt out again.
+  // Three ranks: their states are gathered in one place and distributed again.
   const Fx55 fx;
   const auto make =
       fx.train({.batch_size = 2, .shuffle_buffer_size = 42, .max_samples_per_sequence = 2});
@@ -220,11 +220,11 @@ TEST_CASE("test_invariance_global_samples", "[recipes][det][fork]") {
   const auto make = [&fx](std::int64_t batch_size) {
     return fx.train({.batch_size = batch_size, .shuffle_buffer_size = 42});
   };
-  // A step is eight samples: of each of the four logical shards one micro batch of 2.
+  // A step is eight samples: one micro batch of 2 from each of the four logical shards.
   const auto expected = global_batches(make(2), 1, 4, 4, 40);
   CHECK(global_batches(make(2), 2, 2, 2, 40) == expected);
   CHECK(global_batches(make(2), 4, 1, 1, 40) == expected);
-  // With half the micro batch a step takes each worker twice.
+  // With half the micro batch, a step uses each worker twice.
   const auto halved = global_batches(make(1), 2, 2, 4, 40);
   CHECK(halved == expected);
 }

@@ -226,7 +226,7 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
     return energon::val_dataset(captions.file("ds"), {.split = "train"},
                                 {.task_encoder = encoder, .errors = {.standard = policy}});
   };
-  SECTION("a handler is told and decides") {
+  SECTION("a handler is called and decides") {
     auto reports = std::make_shared<std::vector<FailureReport>>();
     Stream stream(make({.handler = [reports](const FailureReport& report) {
       reports->push_back(report);
@@ -265,7 +265,7 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
          .errors = {.standard = {.action = FailureAction::kSkip, .tolerance = 7}}}));
     CHECK_THROWS_WITH(stream.next(), Catch::Contains("7 samples in a row"));
   }
-  SECTION("skipped on purpose is not a failure, and fatal is fatal") {
+  SECTION("a deliberate skip is not a failure, and a fatal error is fatal") {
     energon::TaskEncoder picky;
     picky.encode_sample = [](Sample sample, CallContext& /*context*/) -> Sample {
       if (numbers(sample).front() < 40) {

@@ -36,7 +36,7 @@ class FewSamples : public RecipeFolder {
 }  // namespace
 
 TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
-  // 32 ranks: of the small dataset most get nothing, of the large one each gets some.
+  // 32 ranks: most get no sample of the small dataset, each gets some of the large one.
   const RecipeFolder folder(
       {{.name = "large", .counts = {60, 60}}, {.name = "small", .counts = {5}, .first = 1000}});
   const auto make = energon::train_dataset(
@@ -58,7 +58,7 @@ TEST_CASE("test_empty_subdataset", "[recipes][fewsamp]") {
 }
 
 TEST_CASE("test_metadataset_few_samples_save_restore", "[recipes][fewsamp][fork]") {
-  // The first of 32 ranks has nothing of the middle dataset.
+  // The first of 32 ranks has no sample of the middle dataset.
   const FewSamples few;
   const auto make =
       energon::train_dataset(few.file("m.yaml"), {}, {.batch_size = 1, .shuffle_buffer_size = 100});

@@ -85,7 +85,7 @@ TEST_CASE("test_jsonl_multirank", "[recipes][jsonl]") {
   CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
 }
 
-TEST_CASE("a line that was changed under its index is an error, other lines are delivered",
+TEST_CASE("a line that changed after it was indexed is an error, other lines are delivered",
           "[recipes][jsonl]") {
   const TempDir folder;
   write_jsonl(folder, "ds.jsonl", 10);  // lines of nine bytes: {"n": 4}
@@ -98,7 +98,7 @@ TEST_CASE("a line that was changed under its index is an error, other lines are 
   options.errors.standard.action = energon::FailureAction::kSkip;
   const auto lenient = energon::train_dataset(path, {}, options);
 
-  // Zeros over the end of line 4, under the same size and time.
+  // Zeros over the end of line 4, with the same size and time.
   const auto time = std::filesystem::last_write_time(path);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(5 * 9 - 1);
@@ -112,7 +112,7 @@ TEST_CASE("a line that was changed under its index is an error, other lines are 
   CHECK(lines(Stream(lenient).take()) == std::vector<int>{0, 1, 2, 3, 6, 7, 8, 9});
 }
 
-TEST_CASE("a file that was replaced by one of the same size and an older time is indexed again",
+TEST_CASE("a file replaced by one of the same size and an older time is reindexed",
           "[recipes][jsonl]") {
   const TempDir folder;
   write_jsonl(folder, "ds.jsonl", 3);

@@ -89,7 +89,7 @@ TEST_CASE("test_nested_metadataset", "[recipes][metadataset]") {
   CHECK(data.leaves[1].subflavors == R"({"__subflavor__":"ds2","source":"nested"})");
   CHECK(data.leaves[2].subflavors == R"({"__subflavor__":"ds1","source":"inner","number":43})");
 
-  // The labels travel with the samples.
+  // Samples carry their labels.
   Stream stream(nested.train("nested.yaml", {.batch_size = 10}));
   std::set<std::string> seen;
   for (const Sample& batch : stream.take(50)) {
@@ -199,8 +199,8 @@ TEST_CASE("test_save_restore_next", "[recipes][metadataset][fork]") {
 }
 
 TEST_CASE("test_worker_sample_balance", "[recipes][metadataset]") {
-  // What each worker of two ranks gets of the four leaves together: the remainders of the leaves
-  // go to different workers.
+  // The share of each worker of two ranks over all four leaves: the remainders of the leaves go to
+  // different workers.
   const Nested nested;
   auto data = energon::open_data(nested.file("nested.yaml"));
   REQUIRE(data.leaves.size() == 4);

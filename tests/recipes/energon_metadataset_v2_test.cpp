@@ -82,7 +82,7 @@ TEST_CASE("test_blend_epochized", "[recipes][v2][fork]") {
     }
     stream.dataset().next_epoch();
   }
-  // Over several epochs without an end, and over workers.
+  // Over several epochs in an endless mode, and over workers.
   Stream endless(energon::train_dataset(path, {}, {.shuffle_buffer_size = 1}));
   for (const auto& [key, count] : counts(keys(endless.take(275 * 3)))) {
     CAPTURE(key);
@@ -202,7 +202,7 @@ TEST_CASE("test_joined_metadataset_joiner", "[recipes][v2]") {
 }
 
 TEST_CASE("test_joined_metadataset_prepare_mock_empty", "[recipes][v2]") {
-  // A joiner that only Python knows does not matter to prepare.
+  // prepare ignores a joiner that exists only in Python.
   const V2 v2;
   const auto report = energon::prepare_metadataset(v2.recipe(
       "{join: [{path: ds1}, {path: ds3}], joiner: {__module__: mock, __class__: Unknown}}"));
@@ -261,8 +261,8 @@ TEST_CASE("test_metadataset_with_join_in_blend", "[recipes][v2][fork]") {
 }
 
 TEST_CASE("test_broken_shard_of_a_join", "[recipes][v2]") {
-  // Of the second dataset a shard vanishes after opening: its samples are lost and no others, and
-  // the report names it.
+  // A shard of the second dataset vanishes after opening: only its samples are lost, and the report
+  // names it.
   const V2 v2;
   const auto path = v2.recipe("{join: [{path: ds1}, {path: ds3}], joiner: {__class__: Pair}}");
   energon::prepare_metadataset(path);

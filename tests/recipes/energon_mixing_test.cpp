@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kBatches = 1000;
 
-// An image of a fixed size of each sample; the batches of a leaf know which they are.
+// An image of fixed size from each sample; batches know their leaf.
 TaskEncoder mixing_encoder(energon::MixFunction mix) {
   TaskEncoder encoder;
   encoder.encode_sample = [](Sample sample, CallContext& context) {
@@ -85,7 +85,7 @@ TEST_CASE("test_mixing_homogeneous", "[recipes][dataset]") {
 }
 
 TEST_CASE("test_mixing_heterogeneous", "[recipes][dataset]") {
-  // The batches of the leaves stay apart: here they could have other fields.
+  // The batches of the leaves stay separate; they could have different fields.
   const RecipeFolder captions(kCaptions);
   Stream stream = mixed(captions, [](std::span<LeafBatch> batches, CallContext& /*context*/) {
     Mapping fields;
@@ -113,7 +113,7 @@ TEST_CASE("test_mixing_heterogeneous", "[recipes][dataset]") {
 }
 
 TEST_CASE("test_weight_aug", "[recipes][dataset]") {
-  // An encoder around another one.
+  // An encoder that wraps another.
   const RecipeFolder captions(kCaptions);
   TaskEncoder inner;
   inner.encode_sample = [](Sample sample, CallContext& /*context*/) {

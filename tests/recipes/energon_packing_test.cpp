@@ -34,7 +34,7 @@ std::vector<std::size_t> positions(std::size_t begin, std::size_t end) {
   return result;
 }
 
-// Packs know how many samples they are made of.
+// Packs know their number of samples.
 TaskEncoder packing_encoder(energon::SelectFunction select) {
   TaskEncoder encoder;
   encoder.encode_sample = {};
@@ -111,7 +111,7 @@ TEST_CASE("test_packing", "[recipes][dataset][fork]") {
         std::vector<Numbers>{{1, 4}, {16, 1}, {4, 16}, {1, 4}, {16, 1}, {4, 16}});
   check_restores(single, batches[1]);
 
-  // Rank 0 of two, with two workers that take turns.
+  // Rank 0 of two, with two alternating workers.
   const LoaderOptions options{.worker_config = {.world_size = 2, .num_workers = 2}};
   SavableDataLoader loader(make(8), options);
   const auto first = epoch(loader);

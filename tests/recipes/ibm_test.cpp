@@ -1,4 +1,4 @@
-// Acceptance tests of IBM's rescalable loaders (IBM-01 …), by number, as far as they need no other
+// Acceptance tests of IBM's rescalable loaders (IBM-01 …), by number, except those that change the
 // layout after a restore.
 
 #include <sys/resource.h>
@@ -61,7 +61,7 @@ TaskEncoder at_least(std::size_t min_length) {
   return encoder;
 }
 
-// Parts of up to two units of each sample, of an empty one none.
+// Splits each sample into parts of up to two units; an empty sample has none.
 TaskEncoder in_parts() {
   TaskEncoder encoder;
   encoder.encode_sample = [](Sample sample, CallContext& /*context*/) -> energon::SampleGenerator {
@@ -84,8 +84,8 @@ Keys sorted(Keys keys) {
   return keys;
 }
 
-// 0 if `make` gives each of `expected` once in every pass, in epochs over 1, 2 and 4 logical shards
-// and without end; else what is wrong.
+// 0 if `make` delivers each of `expected` once per pass, in epochs over 1, 2 and 4 logical shards
+// and endlessly; otherwise the code of the problem.
 int wrong_passes(const PipelineFactory& finite, const PipelineFactory& endless, Keys expected) {
   for (std::int64_t seed = 0; seed < 20; ++seed) {
     for (const int shards : {1, 2, 4}) {
@@ -109,8 +109,8 @@ int wrong_passes(const PipelineFactory& finite, const PipelineFactory& endless, 
   return 0;
 }
 
-// A search without end takes processor time: the 5 seconds of the statement are counted in that, so
-// that a busy machine changes nothing.
+// An endless search takes CPU time, so the 5 seconds of the statement are CPU time, independent of
+// load.
 void limit_cpu_time() {
   const rlim_t seconds = ENERGON_ADDRESS_SANITIZER ? 50 : 5;
   const rlimit limit{.rlim_cur = seconds, .rlim_max = seconds};
@@ -121,7 +121,7 @@ Sample fail(Sample /*sample*/, CallContext& /*context*/) { throw std::runtime_er
 
 }  // namespace
 
-TEST_CASE("IBM-14 empty samples and parts are passed over, and the others come once an epoch",
+TEST_CASE("IBM-14 empty samples and parts are skipped, and the others come once an epoch",
           "[recipes][ibm][fork]") {
   const Lengths data(GENERATE(true, false));
   struct Case {
@@ -151,7 +151,7 @@ TEST_CASE("IBM-14 empty samples and parts are passed over, and the others come o
   }
 }
 
-TEST_CASE("IBM-14 where nothing is left there is an error, not a search without end",
+TEST_CASE("IBM-14 without usable samples there is an error, not an endless search",
           "[recipes][ibm][fork]") {
   const Lengths data(true);
   const auto fails = [&data](const energon::TrainOptions& options,
@@ -193,8 +193,8 @@ TEST_CASE("IBM-14 where nothing is left there is an error, not a search without 
   }
 }
 
-TEST_CASE("IBM-14 what can be used is found, however rare it is", "[recipes][ibm]") {
-  // Of two hundred draws about one is of the dataset with samples that are long enough.
+TEST_CASE("IBM-14 usable samples are found, however rare they are", "[recipes][ibm]") {
+  // About one draw in two hundred is from the dataset with samples that are long enough.
   const Lengths data(true);
   auto blend = energon::open_data(data.path());
   blend.leaves.push_back(blend.leaves.front());
@@ -206,10 +206,9 @@ TEST_CASE("IBM-14 what can be used is found, however rare it is", "[recipes][ibm
   CHECK(keys(stream.take(10)) == Keys(10, "000002"));
 }
 
-TEST_CASE("IBM-21 a buffer that is restored into a larger one grows, and loses nothing",
+TEST_CASE("IBM-21 a buffer restored into a larger one grows, and loses no samples",
           "[recipes][ibm]") {
-  // The part that needs no other layout: three logical shards, each with four references in its
-  // buffer.
+  // Without a change of layout: three logical shards, each with four references in its buffer.
   const TempDir folder;
   energon::testing::write_numbered_shards(folder, {20, 10});
   const auto with_buffer = [&folder](std::int64_t size) {

@@ -128,8 +128,8 @@ TEST_CASE("a nested recipe resumes at 50 random points of three epochs",
   const auto every = GENERATE(std::optional<std::int64_t>(), std::optional<std::int64_t>(7));
   const LoaderOptions options{.worker_config = {.num_workers = workers},
                               .checkpoint_every_batches = every};
-  constexpr int kPoints = ENERGON_ADDRESS_SANITIZER ? 8 : 50;  // which makes forks slow
-  constexpr std::size_t kThreeEpochs = 3 * 41;                 // with their ends
+  constexpr int kPoints = ENERGON_ADDRESS_SANITIZER ? 8 : 50;  // the sanitizer makes forks slow
+  constexpr std::size_t kThreeEpochs = 3 * 41;                 // including the ends
   SavableDataLoader undisturbed(make, options);
   const auto reference = labels(undisturbed, kThreeEpochs);
   CHECK(std::count(reference.begin(), reference.end(), "end of epoch") == 3);

@@ -1,4 +1,5 @@
-// What pipelines and loaders deliver, in the words of Energon's own tests: keys, counts, lists.
+// Helpers for the output of pipelines and loaders, in terms of Energon's own tests: keys, counts,
+// lists.
 
 #pragma once
 
@@ -37,12 +38,12 @@ class Stream {
   std::unique_ptr<Dataset> dataset_;
 };
 
-/// The items of all logical shards of a job, one after the other, up to the end of the epoch.
+/// The items of all logical shards of a job, shard by shard, up to the end of the epoch.
 std::vector<Sample> take_all(const PipelineFactory& make, int world_size, int num_workers);
 
 /// Texts of all keys in `items`, in order.
 Keys keys(const std::vector<Sample>& items);
-/// How often each occurs.
+/// The number of occurrences of each item.
 template <class Item>
 std::map<Item, std::int64_t> counts(const std::vector<Item>& items) {
   std::map<Item, std::int64_t> result;
@@ -55,11 +56,11 @@ std::map<Item, std::int64_t> counts(const std::vector<Item>& items) {
 /// Text of a field that holds bytes, or a list of them, joined by commas.
 std::string text_of(const Value& value);
 
-/// What tells a batch apart: restore key and digest.
+/// Identifies batches by restore key and digest.
 std::vector<std::string> labels(SavableDataLoader& loader, std::size_t count);
 
-/// The stream saved after each of `saves` batches goes on as the undisturbed one, for `more`
-/// batches: with a new loader each time.
+/// Checks that a new loader, restored from the state after each of `saves` batches, continues like
+/// the uninterrupted one for `more` batches.
 void check_resumes(const PipelineFactory& make, const LoaderOptions& options,
                    const std::vector<std::size_t>& saves, std::size_t more);
 

@@ -13,7 +13,7 @@
 namespace energon::testing {
 
 struct ChildResult {
-  bool exited = false;  ///< false: killed by `signal`
+  bool exited = false;  ///< false if killed by `signal`
   int exit_code = -1;
   int signal = 0;
   bool timed_out = false;  ///< exceeded the limit and was killed by the runner

@@ -4,9 +4,9 @@
 //
 // It asserts: the stream is deterministic; the end is sticky; saving has no side effects and gives
 // the same state twice; resuming from the state at any index of two epochs gives the same rest of
-// the stream; an end that was reached is restored as an end; skipping n equals taking n; a state of
-// another stage is refused with all differences and changes nothing. For datasets also: another
-// pipeline rebuilds every item from its key without changing its own position.
+// the stream; a reached end is restored as an end; skipping n equals taking n; a state of another
+// stage is refused with all differences and has no effect. For datasets also: another pipeline
+// rebuilds every item from its key without changing its own position.
 
 #pragma once
 
@@ -72,7 +72,7 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
       CHECK(step(*stage) == expected);
     }
   }
-  SECTION("saving changes nothing, and from every index the rest of the stream follows") {
+  SECTION("saving has no effect, and every state resumes the rest of the stream") {
     const auto stage = make();
     for (std::size_t i = 0; i <= length; ++i) {
       const State state = stage->save_state();
@@ -89,7 +89,7 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
       }
     }
   }
-  SECTION("an end that was reached is restored as an end") {
+  SECTION("a reached end is restored as an end") {
     const auto stage = make();
     for (std::size_t i = 0; i < length; ++i) {
       if (reference[i] == kEndOfEpoch) {
@@ -104,7 +104,7 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
       CHECK(step(*stage) == reference[i]);
     }
   }
-  SECTION("a stream that ran elsewhere takes over a state completely") {
+  SECTION("restoring replaces the whole state of a stream that ran elsewhere") {
     const auto stage = make();
     steps(*stage, length / 3);
     const State state = stage->save_state();
@@ -115,7 +115,7 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
         steps(*other, length - length / 3) ==
         std::vector(reference.begin() + static_cast<std::ptrdiff_t>(length / 3), reference.end()));
   }
-  SECTION("skipping is taking without looking") {
+  SECTION("skipping equals taking") {
     const auto end = std::find(reference.begin(), reference.end(), kEndOfEpoch);
     const auto epoch = end - reference.begin();
     for (std::ptrdiff_t count = 0; count <= epoch; ++count) {
@@ -156,7 +156,7 @@ void check_conformance(const std::function<std::unique_ptr<Stage>()>& make, std:
       CHECK_THROWS_AS(other->restore_sample(RestoreKey()), Error);
     }
   }
-  SECTION("a foreign state is refused with all differences, and nothing changes") {
+  SECTION("a foreign state is refused with all differences, without effect") {
     State foreign = make()->save_state();
     foreign.fields.emplace_back("unknown field", std::int64_t{1});
     foreign.children.push_back({"Stranger", {}, {}});

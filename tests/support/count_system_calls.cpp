@@ -23,7 +23,7 @@ bool is_about_memory_or_threads(std::uint64_t number) {
   return std::find(kNumbers.begin(), kNumbers.end(), static_cast<long>(number)) != kNumbers.end();
 }
 
-// In the child: `body` is between two signals to itself, and nothing else.
+// In the child: runs only `body` between two signals to itself.
 [[noreturn]] void run_traced(const std::function<void()>& body) {
   if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
     ::_exit(kFailed);
@@ -37,7 +37,7 @@ bool is_about_memory_or_threads(std::uint64_t number) {
   ::_exit(0);
 }
 
-// One more step of `child`; its status.
+// Runs `child` for one step; returns its status.
 int step(pid_t child) {
   int status = 0;
   ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);

@@ -8,8 +8,8 @@
 
 namespace energon::testing {
 
-/// Runs `body` in a forked child and returns how many system calls it made, without those about its
-/// memory and its threads. Nothing if the machine does not permit it to trace, or if `body` throws.
+/// Runs `body` in a forked child and returns the number of its system calls, except those for
+/// memory and threads. Nullopt if the machine does not allow tracing, or if `body` throws.
 std::optional<std::int64_t> count_system_calls(const std::function<void()>& body);
 
 }  // namespace energon::testing

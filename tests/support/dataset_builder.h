@@ -21,7 +21,7 @@ inline const std::vector<std::int64_t> kFx55 = {2, 2, 3, 4, 10, 10, 10, 10, 4};
 std::string numbered_key(std::int64_t index);
 
 /// Writes tars `shard-000.tar` … into `folder`, with counts[i] samples in tar i. Sample i has the
-/// key numbered_key(i) and a part `txt` with its number in decimal. If `payload_bytes` is not 0, it
+/// key numbered_key(i) and a part `txt` with its index in decimal. If `payload_bytes` is not 0, it
 /// also has a part `bin` with that many deterministic bytes.
 void write_numbered_shards(const TempDir& folder, const std::vector<std::int64_t>& counts,
                            std::size_t payload_bytes = 0);
@@ -34,13 +34,13 @@ std::shared_ptr<const Webdataset> numbered_dataset(const TempDir& folder,
 
 /// Describes a prepared dataset, with all shards in the split part "train".
 struct PreparedSpec {
-  std::string name = {};                  ///< of the folder
+  std::string name = {};                  ///< name of the folder
   std::vector<std::int64_t> counts = {};  ///< number of samples in each shard
-  std::int64_t first = 0;                 ///< number, and so key, of the first sample
+  std::int64_t first = 0;                 ///< index, and so key, of the first sample
   /// Written before the number in the part; distinguishes datasets with the same keys.
   std::string prefix = {};
   std::string part = "txt";
-  std::string split = {};  ///< content of split.yaml; empty: the default
+  std::string split = {};  ///< content of split.yaml; empty for the default
 };
 void write_prepared(const TempDir& folder, const PreparedSpec& spec);
 
@@ -48,7 +48,7 @@ void write_prepared(const TempDir& folder, const PreparedSpec& spec);
 void write_jsonl(const TempDir& folder, const std::string& name, std::int64_t count,
                  std::int64_t first = 0);
 
-/// The numbers of the samples in a sample or batch, from its keys.
+/// The indices of the samples in a sample or batch, from its keys.
 std::vector<std::int64_t> numbers(const Sample& sample);
 
 }  // namespace energon::testing

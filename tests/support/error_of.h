@@ -8,7 +8,7 @@
 
 namespace energon::testing {
 
-/// what() of the Error with `code` that `body` throws; otherwise a text that says what happened
+/// what() of the Error with `code` that `body` throws; otherwise a description of what happened
 /// instead.
 template <class Body>
 std::string error_of(const Body& body, ErrorCode code) {

@@ -1,5 +1,5 @@
-// Files under tests/golden, written by the library at some version and kept to check that later
-// versions still read them.
+// Files under tests/golden, written by some version of the library, to check that later versions
+// still read them.
 //
 // Each set is a folder. The newest set is what the current version writes, byte for byte. Others
 // come from earlier versions and are never rewritten. With ENERGON_RENEW_GOLDEN in the
@@ -22,7 +22,7 @@ std::string golden_path(const std::string& set, const std::string& name);
 std::string read_golden(const std::string& set, const std::string& name);
 
 /// Checks that the file `name` of the newest set has this `content`; with ENERGON_RENEW_GOLDEN,
-/// writes it instead.
+/// writes the file instead.
 void check_golden(const std::string& name, std::string_view content);
 /// The same for text with these lines.
 void check_golden(const std::string& name, const std::vector<std::string>& lines);

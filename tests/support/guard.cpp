@@ -2,8 +2,8 @@
 //
 //   energon_test_guard PARENT_PID fork|no-fork PROGRAM ARGUMENTS…
 //
-// With no-fork the program is killed by SIGSYS when it forks: a test case that may run programs
-// that fork has the tag [fork]. Threads may be started, and other programs by vfork.
+// With no-fork, the program is killed by SIGSYS when it forks: only test cases tagged [fork] may
+// run programs that fork. Threads and vfork are allowed.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,7 +23,7 @@
 namespace {
 
 // clone3 hides its flags from filters; without it libc takes clone.
-// A machine without filters notices no forks.
+// On a machine without filters, forks go unnoticed.
 void refuse_forks() {
   std::vector<sock_filter> code = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (::getppid() != std::atoi(argv[1])) {
-    return 2;  // it ended before this program asked to be told
+    return 2;  // the parent ended before this program asked for the signal
   }
   if (std::string(argv[2]) == "no-fork") {
     refuse_forks();

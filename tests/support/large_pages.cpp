@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD that makes this system look like one with memory pages of 64 KiB, such
 // as some kernels for ARM: sysconf() reports that size, mappings begin at multiples of it, and
-// memory can only be given back in whole pages of it.
+// memory can only be released in whole pages.
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -68,7 +68,7 @@ void* mmap(void* address, std::size_t size, int protection, int flags, int fd,
     }
     return map(address, size, protection, flags, fd, offset);
   }
-  // Inside a larger reservation, the rest of which goes back.
+  // Inside a larger reservation, the rest of which is released.
   const std::size_t end = (size + kRealPage - 1) / kRealPage * kRealPage;
   void* const room =
       map(nullptr, end + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

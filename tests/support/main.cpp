@@ -1,5 +1,5 @@
 // Runs the cases of a test program. Exit codes: 0 all passed; kSkipExitCode all were skipped; 1
-// some failed, or forked without the tag [fork], or none was there to run.
+// some failed, or forked without the tag [fork], or there was none to run.
 
 #include <cstdio>
 
@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
     return session.run();
   }
   watch_forks();
-  bool failed = session.run() != 0;  // the number of failures, which may be kSkipExitCode
+  bool failed =
+      session.run() != 0;  // run() returns the number of failures, which may equal kSkipExitCode
   if (g_cases == 0) {
     std::fprintf(stderr, "no test case matches\n");
     failed = true;

@@ -28,7 +28,7 @@ std::string plain_tiff(std::int64_t width, std::int64_t height, const Level& lev
     }
   };
   constexpr std::uint64_t kEntries = 9;
-  constexpr std::uint64_t kBits = 8 + 2 + kEntries * 12 + 4;  // place of three uint16
+  constexpr std::uint64_t kBits = 8 + 2 + kEntries * 12 + 4;  // offset of three uint16
   constexpr std::uint64_t kPixels = kBits + 6;
   const auto entry = [&put](std::uint64_t tag, std::uint64_t type, std::uint64_t count,
                             std::uint64_t value) {
@@ -49,7 +49,7 @@ std::string plain_tiff(std::int64_t width, std::int64_t height, const Level& lev
   entry(259, kShort, 1, 1);  // no compression
   entry(262, kShort, 1, 2);  // RGB
   entry(273, kLong, 1, kPixels);
-  entry(277, kShort, 1, 3);  // samples of a pixel
+  entry(277, kShort, 1, 3);  // samples per pixel
   entry(278, kShort, 1, static_cast<std::uint64_t>(height));
   entry(279, kLong, 1, static_cast<std::uint64_t>(width * height * 3));
   put(0, 4);

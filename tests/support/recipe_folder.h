@@ -22,7 +22,8 @@ class RecipeFolder : public TempDir {
 
 /// The data of Energon's test_dataset.py: 50 captions in two shards.
 inline const std::vector<PreparedSpec> kCaptions = {{.name = "ds", .counts = {30, 20}}};
-/// The data of its metadataset tests: two datasets of 55 samples, with keys 0 to 54 and 100 to 154.
+/// The data of Energon's metadataset tests: two datasets of 55 samples, with keys 0 to 54 and 100
+/// to 154.
 inline const std::vector<PreparedSpec> kTwoOf55 = {
     {.name = "ds1", .counts = kTens, .prefix = "a"},
     {.name = "ds2", .counts = kTens, .first = 100, .prefix = "b"}};

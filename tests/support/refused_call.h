@@ -11,8 +11,8 @@
 
 namespace energon::testing {
 
-/// From now on the system call `number` fails with `error` in this process and its children; this
-/// cannot be undone. Returns false if the machine does not permit filters.
+/// From now on, the system call `number` fails with `error` in this process and its children; this
+/// cannot be undone. Returns false if the machine does not allow filters.
 inline bool refuse_system_call(unsigned number, int error) {
   std::array<sock_filter, 4> rules{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -15,7 +15,7 @@
 
 namespace energon::testing {
 
-/// Samples "0", "1", … without end; `before_item` runs before each.
+/// Endless samples "0", "1", …; `before_item` runs before each.
 class ScriptedDataset final : public Dataset {
  public:
   explicit ScriptedDataset(std::function<void(std::int64_t item)> before_item)

@@ -9,7 +9,7 @@
 namespace energon::testing {
 
 /// Path of `name` in the shared test data: $ENERGON_TEST_DATA, else ../shared/data beside the
-/// source tree. Nothing if the data does not exist; the caller then skips its case:
+/// source tree. Nullopt if the data does not exist; the caller then skips its case:
 ///   const auto path = shared_data("tar"); if (!path) return skipped();
 std::optional<std::string> shared_data(std::string_view name);
 

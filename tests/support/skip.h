@@ -1,6 +1,6 @@
 // Skips test cases that cannot run here because data or a permission is missing.
 //
-//   if (!data) { return skip_case("the shared data is not there"); }
+//   if (!data) { return skip_case("the shared data is missing"); }
 //
 // Catch2 version 2 only has passed and failed cases. A program in which all cases were skipped
 // exits with kSkipExitCode, which ctest shows as "Skipped". A program that also ran other cases

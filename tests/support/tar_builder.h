@@ -19,7 +19,7 @@ inline constexpr std::string_view kUstarMagic{"ustar\00000", 8};
 inline constexpr std::string_view kGnuMagic{"ustar  \0", 8};
 inline constexpr std::string_view kV7Magic{"\0\0\0\0\0\0\0\0", 8};
 
-/// One header block. Fields that are not set are as tar would write them.
+/// One header block. Unset fields have the values that tar would write.
 struct TarHeaderSpec {
   std::string name;
   std::uint64_t size = 0;

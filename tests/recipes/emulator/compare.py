@@ -41,7 +41,7 @@ def write_tar(path, keys):
 
 
 def make_webdataset(draw, program, folder, number, least):
-    """At least `least` samples; now and then with shards and samples left out, or reordered."""
+    """At least `least` samples; sometimes with shards and samples excluded, or reordered."""
     counts = [draw.randint(1, 14) for _ in range(draw.randint(1, 6))]
     counts[0] += max(least - sum(counts), 0)
     name = f"ds{number}"
@@ -81,7 +81,7 @@ def make_jsonl(draw, folder, least):
 
 
 def make_subset(draw, length, may_be_absolute):
-    """Text, and the function from a range to the range within it."""
+    """The text of a subset, and a function that maps a range to the subset's range within it."""
     if may_be_absolute and draw.random() < 0.5:
         begin = draw.randint(0, length // 3)
         end = draw.randint(2 * length // 3 + 1, length)
@@ -157,7 +157,7 @@ class Recipe:
         self.epochs = draw.randint(1, 3)
         with_fractions = (self.mode == "epochs" and self.epochs == 1) or self.mode == "val"
 
-        # The first has something for each worker, whatever is left out.
+        # The first has samples for each worker, whatever is excluded.
         workers = self.world_size * max(self.num_workers, 1)
         datasets = [make_webdataset(draw, program, folder, 1, 5 * workers)]
         if self.mixing != "single":
@@ -178,7 +178,7 @@ class Recipe:
                                       True)
 
         self.batch_size = draw.choice([1, 2, 5])
-        # In replacement and without an end there is no epoch.
+        # With replacement and in endless modes, there are no epochs.
         shuffle = draw.choice([1, 1, 1, 2, None] + [-1] * (self.mode == "endless"
                                                            and self.mixing != "blend_epochized"))
         self.job = energon_order.Job(
@@ -232,7 +232,7 @@ def delivered(recipe, program):
 
 
 def describe(recipe, folder):
-    """What the recipe made, for a report."""
+    """A description of the recipe, for a report."""
     lines = [f"flags: {' '.join(recipe.flags())}"]
     for path in sorted(folder.glob("*.yaml")) + sorted(folder.glob("*/.nv-meta/split.yaml")):
         lines.append(f"--- {path.relative_to(folder)}\n{path.read_text().rstrip()}")
@@ -241,7 +241,7 @@ def describe(recipe, folder):
 
 
 def check(program, seed):
-    """How many samples were compared, and what is wrong (empty: nothing)."""
+    """The number of samples compared, and the problem (empty if none)."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         recipe = Recipe(program, folder, seed)

@@ -56,7 +56,7 @@ class Rng:
         return [items[i] for i in p]
 
     def choice(self, cdf):
-        """`cdf` as cumulative() gives it. Of a single weight nothing is drawn."""
+        """`cdf` as returned by cumulative(). A single weight needs no draw."""
         if len(cdf) == 1:
             return 0
         u = (self.u32() & 0xFFFFFF) / (1 << 24)
@@ -87,7 +87,7 @@ def bit_reversed(items):
 
 
 def slice_bounds(shard_counts, sample_range, workers, worker, rotation, longest):
-    """Ascending bounds of the slices of one of `workers`; a single bound: there is nothing."""
+    """Ascending bounds of the slices of one of `workers`; a single bound means no slices."""
     begin, end = sample_range
     least, more = divmod(end - begin, workers)
     counts = [0] * workers
@@ -107,7 +107,7 @@ def slice_bounds(shard_counts, sample_range, workers, worker, rotation, longest)
     return sorted(set(bounds))
 
 
-# --- Orders: each call of epoch() goes once through the data, with state that lives on ---
+# --- Orders: each call of epoch() is one pass over the data, with persistent state ---
 
 
 class Slices:
@@ -201,7 +201,7 @@ class Concat:
 
 
 class Excluding:
-    """Samples that are left out were drawn all the same, and count."""
+    """Excluded samples are still drawn, and count."""
 
     def __init__(self, inner, excluded):
         self._inner, self._excluded, self.length = inner, excluded, inner.length
@@ -244,7 +244,7 @@ def combined_shuffle(shuffle, multiplier):
 
 
 class Job:
-    """What all workers of all ranks have in common."""
+    """State shared by all workers of all ranks."""
 
     def __init__(self, leaves, mixing, world_size=1, num_workers=0, seed_offset=0, shuffle=1,
                  parallel=16, longest=None, shuffle_buffer=0, repeat=True):

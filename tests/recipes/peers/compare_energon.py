@@ -34,7 +34,7 @@ def cook(sample):
 
 
 class KeysOnly(DefaultTaskEncoder):
-    """Batches that have nothing but their keys and who made them."""
+    """Batches that contain only their keys and their worker."""
 
     cookers = [Cooker(cook)]
 
@@ -44,7 +44,7 @@ class KeysOnly(DefaultTaskEncoder):
 
 
 def write_dataset_yaml(folder):
-    """What Energon needs to read a dataset as it is."""
+    """The files that Energon needs to read a dataset unchanged."""
     for meta in folder.glob("*/.nv-meta"):
         (meta / "dataset.yaml").write_text(
             "__module__: megatron.energon\n__class__: CrudeWebdataset\n")
@@ -78,12 +78,12 @@ def keys_of_energon(recipe, batches):
 
 
 def can_be_compared(recipe):
-    """Whether Energon does it: a multiplier of null ends in an assertion there."""
+    """Whether Energon supports the recipe: a multiplier of null fails an assertion there."""
     return all(leaf.multiplier is not None for leaf in recipe.job.leaves)
 
 
 def check(program, energon, seed, by_energon):
-    """What is wrong; empty: nothing. None: there is nothing to compare."""
+    """The problem, empty if there is none; None if there is nothing to compare."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         recipe = compare.Recipe(energon if by_energon else program, folder, seed)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the comparison in the environment that python/make_environment.sh makes, or with PEERS_PYTHON. Exit code 77 where there is none.
+# Runs the comparison in the environment that python/make_environment.sh makes, or with PEERS_PYTHON. Exit code 77 if there is no such
+# environment.
 set -euo pipefail
 environment=${1:?usage: run.sh ENVIRONMENT PROGRAM [OPTIONS…]}
 shift

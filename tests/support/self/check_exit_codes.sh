@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check_exit_codes.sh PROGRAM: how a test program says that its cases passed, failed or were skipped.
+# check_exit_codes.sh PROGRAM: checks the exit codes of a test program whose cases pass, fail or are skipped.
 set -euo pipefail
 program=$1
 status=0
