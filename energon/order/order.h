@@ -42,7 +42,7 @@ class Order : public Savable {
   /// unknown; references in a saved state are then not checked against them.
   virtual bool list_ranges(std::vector<LeafRange>& /*ranges*/) const { return false; }
 
-  /// Whether neighbouring samples of a leaf follow each other soon, so that reading ahead pays off.
+  /// Whether neighboring samples of a leaf follow each other soon, so that reading ahead pays off.
   virtual bool has_runs() const { return true; }
 
   /// Skips up to `count` references, as `count` calls of next() would. Returns the number skipped.

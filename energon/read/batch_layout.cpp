@@ -44,7 +44,7 @@ void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t ran
     }
   }
   throw Error(ErrorCode::kCorruptData,
-              fmt::format("part '{}' comes twice in one sample; repack the shard, or leave the "
+              fmt::format("part '{}' occurs twice in one sample; repack the shard, or leave the "
                           "sample out (--on-error skip)",
                           printable(*name)),
               {.byte_offset = last});

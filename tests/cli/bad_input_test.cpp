@@ -123,7 +123,7 @@ TEST_CASE("what does not exist is named", "[cli]") {
                 "the output is a folder");
   // Flags, not the names of the options that they set.
   check_refused({"dump", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
-                "--logical-shards is 5, which is no multiple of --world-size 2");
+                "--logical-shards is 5, which is not a multiple of --world-size 2");
   check_refused({"dump", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
                 missing);
 }

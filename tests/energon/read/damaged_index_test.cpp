@@ -176,7 +176,7 @@ TEST_CASE("a part that comes twice under an index by Energon is refused with its
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kCorruptData);
-    CHECK_THAT(error.message(), Catch::Contains("part 'txt' comes twice"));
+    CHECK_THAT(error.message(), Catch::Contains("part 'txt' occurs twice"));
     CHECK(error.context().path == tar);
     CHECK(error.context().byte_offset == 3072);
     CHECK(error.context().sample_key == "b");
