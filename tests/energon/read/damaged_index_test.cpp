@@ -113,8 +113,7 @@ TEST_CASE("a batch with a stripped sample is refused", "[energon][webdataset]") 
   CHECK(samples.empty());
 }
 
-TEST_CASE("damage of a neighbour does not make a whole sample unreadable",
-          "[energon][webdataset]") {
+TEST_CASE("damage of a neighbor does not make a whole sample unreadable", "[energon][webdataset]") {
   const TempDir folder;
   std::string bytes = three_parts(3);
   const std::string tar = folder.write("a.tar", bytes);
@@ -136,7 +135,7 @@ TEST_CASE("damage of a neighbour does not make a whole sample unreadable",
   CHECK(parts_of(later, 2) == "error");
 }
 
-TEST_CASE("a part that was zeroed is an error, not a sample without it", "[energon][webdataset]") {
+TEST_CASE("a zeroed part is an error, not a sample without the part", "[energon][webdataset]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", three_parts(4));
   write_index(tar, right_entries(4));
@@ -156,7 +155,7 @@ TEST_CASE("a part that was zeroed is an error, not a sample without it", "[energ
   }
 }
 
-TEST_CASE("a part that comes twice under an index by Energon is refused with its byte",
+TEST_CASE("a duplicate part under an index by Energon is refused with its byte",
           "[energon][webdataset]") {
   const TempDir folder;
   TarBuilder builder;
