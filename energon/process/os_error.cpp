@@ -28,12 +28,11 @@ Error os_error(std::string_view operation, int error_number) {
     case ENOSPC:
       return Error(ErrorCode::kResourceExhausted,
                    text("use fewer workers, a smaller arena_limit_bytes (--arena-limit-mib) or "
-                        "(it is there for each logical shard) checkpoint_slot_bytes "
-                        "(--checkpoint-slot-mib), or raise the limit of memory or of address "
-                        "space (ulimit -v)"));
+                        "checkpoint_slot_bytes (--checkpoint-slot-mib, needed for each logical "
+                        "shard), or raise the limit of memory or of address space (ulimit -v)"));
     case ENOSYS:
       return Error(ErrorCode::kUnsupported,
-                   text("Linux 5.4 or later is needed, and a sandbox that allows the call"));
+                   text("this needs Linux 5.4 or later, and a sandbox that allows the call"));
     default:
       return io_error(operation, error_number);
   }
