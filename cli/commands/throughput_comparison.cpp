@@ -24,7 +24,7 @@ double seconds_in(const JsonReader& object, std::string_view name) {
   }
   const auto seconds = member.json().get<double>();
   if (seconds < 0) {
-    member.fail("a time is not negative");
+    member.fail("expected a non-negative time");
   }
   return seconds;
 }
@@ -46,7 +46,7 @@ Repetition read_repetition(const JsonReader& json) {
       .latency_p50_seconds = seconds_in(json, "latency_p50_seconds"),
       .latency_p99_seconds = seconds_in(json, "latency_p99_seconds")};
   if (repetition.samples == 0 || repetition.seconds == 0) {
-    json.fail("a repetition without samples or without time has no rate");
+    json.fail("expected samples and a time");
   }
   return repetition;
 }

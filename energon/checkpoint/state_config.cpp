@@ -55,7 +55,7 @@ int integer_in(const JsonReader& config, std::string_view name, int least, int m
   }
   const std::int64_t value = member->integer();
   if (value < least || value > most) {
-    member->fail(fmt::format("it must be in [{}, {}]", least, most));
+    member->fail(fmt::format("expected a value in [{}, {}]", least, most));
   }
   return static_cast<int>(value);
 }
@@ -139,7 +139,7 @@ WorkerConfig layout_of(const Config& config, const std::string& path) {
   layout.num_workers = integer_in(reader, "num_workers", 0, kMaxWorkers, 0);
   const std::int64_t workers = std::int64_t{layout.world_size} * layout.workers_per_rank();
   if (workers > kMaxLogicalShards) {
-    reader.fail(fmt::format("{} workers are more than {}", workers, kMaxLogicalShards));
+    reader.fail(fmt::format("{} workers exceed the limit of {}", workers, kMaxLogicalShards));
   }
   if (const auto seed_offset = reader.find("seed_offset")) {
     layout.seed_offset = seed_offset->integer();
@@ -149,7 +149,7 @@ WorkerConfig layout_of(const Config& config, const std::string& path) {
         integer_in(reader, "logical_shards", static_cast<int>(workers), kMaxLogicalShards, 0);
     if (const auto division = reader.find("division")) {
       if (division->text() != "even" && division->text() != "energon") {
-        division->fail("it must be even or energon");
+        division->fail("expected even or energon");
       }
       layout.division = division->text() == "energon" ? Division::kEnergon : Division::kEven;
     }
@@ -163,7 +163,7 @@ void check_config(const Config& config, const std::string& path) {
   layout_of(config, path);
   const JsonReader reader(config, path);
   if (const auto pipeline = reader.find("pipeline"); pipeline && !pipeline->json().is_object()) {
-    pipeline->fail("an object is expected");
+    pipeline->fail("expected an object");
   }
   check_types(reader);
 }

@@ -197,7 +197,7 @@ std::uint64_t digest_from(const JsonReader& json) {
   std::uint64_t digest = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
   if (error != std::errc() || end != text.data() + text.size() || text.size() != kHexDigits) {
-    json.fail("16 hexadecimal digits are expected");
+    json.fail("expected 16 hexadecimal digits");
   }
   return digest;
 }
@@ -209,7 +209,7 @@ SavableDatasetCheckpoint checkpoint_from(const JsonReader& json) {
   turn.require_only({"epoch", "count"});
   const JsonReader logical_shard = json.member("logical_shard");
   if (logical_shard.count() >= kMaxLogicalShards) {
-    logical_shard.fail("there are not so many logical shards");
+    logical_shard.fail("expected a valid logical shard");
   }
   SavableDatasetCheckpoint worker;
   worker.logical_shard = static_cast<int>(logical_shard.count());

@@ -24,8 +24,8 @@ std::uint32_t twist(std::uint32_t high, std::uint32_t low) {
   return (mixed >> 1) ^ ((0U - (low & 1U)) & 0x9908B0DFU);
 }
 
-// The next words. Loops without branches, which the compiler makes vectors of: whole blocks are
-// repeated after a restore.
+// The next words. The loops are free of branches so that the compiler vectorizes them: a restore
+// repeats whole blocks.
 template <std::size_t kWords>
 void next_block(std::array<std::uint32_t, kWords>& words) {
   for (std::size_t i = 0; i < kWords - kShift; ++i) {
@@ -42,7 +42,7 @@ struct SeedAndDraws {
   std::uint64_t draws = 0;
 };
 
-// Two decimal numbers and a space between them, nothing else.
+// Exactly two decimal numbers separated by a space.
 std::optional<SeedAndDraws> parse_numbers(std::string_view text) {
   const char* const end = text.data() + text.size();
   SeedAndDraws numbers;
@@ -56,7 +56,7 @@ std::optional<SeedAndDraws> parse_numbers(std::string_view text) {
 
 }  // namespace
 
-// The seed's words give no numbers themselves: the first draw makes the first block of them.
+// The words of the seed are not output: the first draw generates the first block.
 void Mt19937::make_words() {
   Words& words = words_.emplace();
   words[0] = seed_;
@@ -113,7 +113,7 @@ void Mt19937::restore(std::string_view bytes) {
     std::uint32_t position = 0;
     std::memcpy(&position, bytes.data(), 4);
     if (position > kWords) {
-      throw Error(ErrorCode::kMismatch, fmt::format("generator state has position {}; expected at "
+      throw Error(ErrorCode::kMismatch, fmt::format("generator state has position {}, expected at "
                                                     "most {}",
                                                     position, kWords));
     }
@@ -132,7 +132,7 @@ void Mt19937::restore(std::string_view bytes) {
   }
   if (numbers->draws > kMostRepeated) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("generator state has {} draws to repeat; expected at most {}",
+                fmt::format("generator state has {} draws to repeat, expected at most {}",
                             numbers->draws, kMostRepeated));
   }
   seed_ = numbers->seed;
@@ -154,7 +154,7 @@ CumulativeWeights::CumulativeWeights(std::span<const float> weights) {
 std::size_t CumulativeWeights::find(float value) const {
   auto found = std::upper_bound(sums_.begin(), sums_.end(), value);
   if (found == sums_.end()) {
-    // The total itself, which only weights near the least float give: the last one that counts.
+    // `value` is the total, which only denormal weights produce: take the last positive weight.
     found = std::lower_bound(sums_.begin(), sums_.end(), total());
   }
   return static_cast<std::size_t>(found - sums_.begin());

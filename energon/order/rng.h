@@ -21,16 +21,16 @@ namespace energon {
 // The generator of all sample orders: MT19937, bit-identical to torch's CPU generator and
 // std::mt19937.
 //
-// The words of a generator are made when the first number is drawn, so generators that are not used
-// cost nothing. Its state is its seed and the number of draws, as long as repeating them is cheap;
-// only then is it the words. docs/formats/checkpoint.md has both forms.
+// The words are generated at the first draw, so unused generators cost nothing. The state is the
+// seed and the number of draws, or the words once the draws would take long to repeat.
+// docs/formats/checkpoint.md defines both forms.
 
 /// A value type. Seeded like torch's generator and std::mt19937: 1812433253 recurrence over the low
 /// 32 bits of the seed.
 class Mt19937 {
  public:
-  /// A state with at most this many draws is saved as a number. To repeat them takes at most about
-  /// half a millisecond, once, at the first draw after a restore.
+  /// Up to this many draws, a state is saved as the seed and the number of draws. Repeating the
+  /// draws takes at most about half a millisecond, once, at the first draw after a restore.
   static constexpr std::uint64_t kMostRepeated = std::uint64_t{1} << 20;
 
   explicit Mt19937(std::uint32_t seed) : seed_(seed) {}
@@ -47,15 +47,15 @@ class Mt19937 {
     return value;
   }
 
-  /// "<seed> <draws>" in decimal; after more than kMostRepeated draws, and after the restore of
-  /// such a state, 625 little-endian words: the position in [0, 624], then the 624 words.
+  /// "<seed> <draws>" in decimal. After more than kMostRepeated draws, and after restoring such a
+  /// state: 625 little-endian words, the position in [0, 624] and the 624 words.
   std::string save() const;
-  /// Takes either form. Costs nothing: draws are repeated at the next draw. Throws Error
-  /// (kMismatch) if `bytes` is no state; the generator is then unchanged.
+  /// Accepts either form. Cheap: the draws are repeated at the next draw. Throws Error (kMismatch)
+  /// if `bytes` is not a state, and leaves the generator unchanged.
   void restore(std::string_view bytes);
 
-  /// A generator at the same position, without its words where they can be made again. For a
-  /// position that is kept but seldom drawn from.
+  /// A generator at the same position, without the words if they can be regenerated. For positions
+  /// that are stored but rarely drawn from.
   Mt19937 position() const;
 
  private:
@@ -67,9 +67,9 @@ class Mt19937 {
   std::uint64_t draws() const;
 
   std::uint32_t seed_;
-  bool has_seed_ = true;           // the words follow from the seed and the draws
-  std::uint64_t before_ = 0;       // draws before the words at hand; without words: all draws
-  std::size_t position_ = kWords;  // of the next draw in the words; kWords: none is left
+  bool has_seed_ = true;      // the words follow from the seed and the draws
+  std::uint64_t before_ = 0;  // draws before the current words; all draws if there are no words
+  std::size_t position_ = kWords;  // of the next draw in the words; kWords: all used
   std::optional<Words> words_;
 };
 
@@ -82,7 +82,7 @@ class CumulativeWeights {
   std::size_t size() const { return sums_.size(); }
   float total() const { return sums_.empty() ? 0.0F : sums_.back(); }
   /// The first index with a positive weight whose cumulative sum is above `value`, as in Energon
-  /// 7.4.1. (Energon 7.4.0 takes the entry before if `value` is exactly a sum: with 16 equal
+  /// 7.4.1. (Energon 7.4.0 takes the previous entry if `value` is exactly a sum: with 16 equal
   /// weights, one draw in 1.1 million.) Requires: 0 <= value <= total(), total() > 0.
   std::size_t find(float value) const;
 
@@ -95,7 +95,7 @@ class WorkerRng {
  public:
   explicit WorkerRng(std::uint32_t seed) : generator_(seed) {}
 
-  /// A number in [0, n): one 32-bit draw modulo n, like torch.randint. Requires: 0 < n < 2^32.
+  /// An integer in [0, n): one 32-bit draw modulo n, like torch.randint. Requires: 0 < n < 2^32.
   std::int64_t randbelow(std::int64_t n);
   /// A random permutation of [0, n), like torch.randperm below 2^32 / 20 elements.
   std::vector<std::int64_t> permutation(std::int64_t n);

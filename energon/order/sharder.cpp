@@ -41,29 +41,28 @@ Subset checked_subset(const SharderInput& input) {
   const Subset subset{input.begin.value_or(0), input.end.value_or(total)};
   if (subset.begin < 0 || subset.begin > subset.end || subset.end > total) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("subset [{}, {}) does not lie in the {} samples of the split",
+                fmt::format("subset [{}, {}) is not within the {} samples of the split",
                             subset.begin, subset.end, total));
   }
   if (input.logical_shard_count < 1) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("logical_shard_count is {}, it must be at least 1", input.logical_shard_count));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("logical_shard_count is {}, but must be at least 1",
+                            input.logical_shard_count));
   }
   if (input.max_samples_per_sequence && *input.max_samples_per_sequence < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("max_samples_per_sequence is {}, it must be at least 1",
+                fmt::format("max_samples_per_sequence is {}, but must be at least 1",
                             *input.max_samples_per_sequence));
   }
   return subset;
 }
 
-// Appends the ends of the slices of the piece [begin, end), which lies inside one tar.
+// Appends the ends of the slices of [begin, end), a range within one tar.
 void cut_piece(std::int64_t begin, std::int64_t end, const std::optional<std::int64_t>& longest,
                std::vector<std::int64_t>& bounds) {
   const std::int64_t length = end - begin;
   if (longest && static_cast<double>(length) > static_cast<double>(*longest) * 1.5) {
-    // Python's round(): halves go to the even neighbor, which is nearbyint() in the default
-    // rounding mode.
+    // Python's round(), which rounds halves to even like nearbyint() in the default rounding mode.
     const auto pieces = std::max<std::int64_t>(
         static_cast<std::int64_t>(
             std::nearbyint(static_cast<double>(length) / static_cast<double>(*longest))),
@@ -119,7 +118,7 @@ std::pair<std::int64_t, std::int64_t> share_of_samples(const SharderInput& input
   const std::int64_t count = input.logical_shard_count;
   const std::int64_t share = (subset.end - subset.begin) / count;
   const std::int64_t remainder = (subset.end - subset.begin) % count;
-  // The logical shards from `first` on, around the end, have one sample more.
+  // The logical shards from `first` on (wrapping around) have one sample more.
   const std::int64_t first = (input.rotation_offset % count + count) % count;
   const auto larger_before = [&](std::int64_t shard) {
     return std::max<std::int64_t>(std::min(shard, first + remainder) - first, 0) +
@@ -134,7 +133,7 @@ std::pair<std::int64_t, std::int64_t> share_of_samples(const SharderInput& input
 std::vector<std::int64_t> slice_bounds(const SharderInput& input, int logical_shard) {
   if (logical_shard < 0 || logical_shard >= input.logical_shard_count) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("logical shard {} does not exist, there are {}", logical_shard,
+                fmt::format("logical shard {} does not exist, there are only {}", logical_shard,
                             input.logical_shard_count));
   }
   const auto [begin, end] = share_of_samples(input, logical_shard);

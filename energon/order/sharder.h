@@ -18,10 +18,9 @@ namespace energon {
 struct SharderInput {
   /// Samples in each tar, in the order of the split.
   std::span<const std::int64_t> shard_counts;
-  /// Their running sums, by which a share of many tars is found without a walk over all of them;
-  /// empty: not known.
+  /// Running sums of these numbers, which avoid a walk over all tars; empty if not known.
   std::span<const std::int64_t> shard_ends = {};
-  /// Samples [begin, end) of the concatenation of all tars; absent: all.
+  /// Samples [begin, end) of the concatenation of all tars; unset means all.
   std::optional<std::int64_t> begin = std::nullopt;
   std::optional<std::int64_t> end = std::nullopt;
   /// Logical shards of the job, at least 1.
@@ -29,8 +28,8 @@ struct SharderInput {
   Division division = Division::kEnergon;
   /// Rotates which logical shards get the remainder; the datasets of a blend use different ones.
   std::int64_t rotation_offset = 0;
-  /// Slices have at most about this many samples; absent: a slice is the part of the share that
-  /// lies in one tar.
+  /// Approximate maximum of samples per slice. If unset, a slice is the part of the share that is
+  /// stored in one tar.
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
 };
 
@@ -47,7 +46,7 @@ std::pair<std::int64_t, std::int64_t> share_of_samples(const SharderInput& input
 /// Error (kInvalidArgument) if begin or end lies outside the data.
 std::vector<std::int64_t> slice_bounds(const SharderInput& input, int logical_shard);
 
-/// 0 … n-1 reordered so that neighbors are far apart; for powers of two this is the bit reversal.
+/// 0 … n-1 reordered so that neighbors are far apart; for powers of two, the bit reversal.
 std::vector<std::int64_t> generalized_bit_reversal(std::int64_t n);
 
 }  // namespace energon

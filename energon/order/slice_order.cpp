@@ -33,26 +33,27 @@ SliceOrder::SliceOrder(std::vector<std::int64_t> bounds, std::vector<std::int64_
   if (options_.parallel_slices < 1) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("parallel_slices is {}, it must be at least 1", options_.parallel_slices));
+        fmt::format("parallel_slices is {}, but must be at least 1", options_.parallel_slices));
   }
   if (shuffle.mode == Mode::kNone && options_.parallel_slices != 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("parallel_slices is {}, without shuffling it must be 1",
+                fmt::format("parallel_slices is {}, but must be 1 without shuffling",
                             options_.parallel_slices));
   }
   if (shuffle.mode == Mode::kEpochs && shuffle.epochs < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shuffle_over_epochs is {}, it must be none, -1 or at least 1",
+                fmt::format("shuffle_over_epochs is {}, but must be none, -1 or at least 1",
                             shuffle.epochs));
   }
-  // The list of slices of all these epochs is drawn at once.
+  // The slices of all these epochs are shuffled as one list.
   constexpr std::int64_t kMostSlices = std::int64_t{1} << 26;
   if (shuffle.mode == Mode::kEpochs && slice_count() > 0 &&
       shuffle.epochs > kMostSlices / slice_count()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shuffle_over_epochs is {} (with the multiplier of the dataset): of {} "
-                            "slices it must be at most {}; -1 draws with replacement",
-                            shuffle.epochs, slice_count(), kMostSlices / slice_count()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("shuffle_over_epochs is {} (including the multiplier of the dataset): with {} "
+                    "slices, it must be at most {}; -1 draws with replacement",
+                    shuffle.epochs, slice_count(), kMostSlices / slice_count()));
   }
 }
 
@@ -66,7 +67,7 @@ std::vector<std::int64_t> SliceOrder::draw_pending(WorkerRng& rng) const {
       std::iota(pending.begin(), pending.end(), std::int64_t{0});
       break;
     case Mode::kEpochs:
-      // The list has every slice `epochs` times, so `place` in the permutation stands for slice
+      // The list contains every slice `epochs` times, so `place` in the permutation is slice
       // place % count.
       pending = rng.permutation(count * shuffle.epochs);
       for (std::int64_t& place : pending) {
@@ -96,7 +97,7 @@ void SliceOrder::start_epoch() {
   update_weights();
 }
 
-// With replacement, a search among slices whose samples are all excluded would never end.
+// With replacement, a search would never end if all samples of all slices are excluded.
 void SliceOrder::check_has_samples() const {
   const auto begin = std::lower_bound(excluded_.begin(), excluded_.end(), bounds_.front());
   const auto end = std::lower_bound(begin, excluded_.end(), bounds_.back());
@@ -251,10 +252,10 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
   }
   if (const std::int64_t offset = state.integer("pending_offset");
       offset < 0 || offset > most_pending()) {
-    wrong(fmt::format("{} slices opened, there are {}", offset, most_pending()));
+    wrong(fmt::format("{} slices opened, but there are only {}", offset, most_pending()));
   }
   if (const std::int64_t started = state.integer("epoch_started"); started != 0 && started != 1) {
-    wrong(fmt::format("epoch_started is {}, it must be 0 or 1", started));
+    wrong(fmt::format("epoch_started is {}, but must be 0 or 1", started));
   }
   check_counts(state, {"epoch", "sample_count", "epoch_sample_count"}, differences);
   if (differences.size() == before) {
@@ -262,8 +263,8 @@ void SliceOrder::check_state(const State& state, std::vector<std::string>& diffe
   }
 }
 
-// That the counts follow from the open slices, and these from the generator of the epoch. Requires:
-// each value is possible by itself.
+// Checks that the counts follow from the open slices, and these from the generator of the epoch.
+// Requires: each value is valid by itself.
 void SliceOrder::check_progress(const State& state, std::vector<std::string>& differences) const {
   const auto wrong = [&differences](const std::string& what) {
     differences.push_back("SliceOrder: " + what);
@@ -272,7 +273,7 @@ void SliceOrder::check_progress(const State& state, std::vector<std::string>& di
   const std::int64_t samples = state.integer("epoch_sample_count");
   const auto& open = state.integers("open");
   std::vector<std::int64_t> open_slices;
-  std::int64_t left = 0;  // samples in the open slices
+  std::int64_t left = 0;  // samples left in the open slices
   for (std::size_t i = 0; i < open.size(); i += 2) {
     if (open[i] != kNoSlice) {
       open_slices.push_back(open[i]);
@@ -280,23 +281,24 @@ void SliceOrder::check_progress(const State& state, std::vector<std::string>& di
     }
   }
   if (samples > state.integer("sample_count")) {
-    wrong(
-        fmt::format("{} samples in this epoch, {} in all", samples, state.integer("sample_count")));
+    wrong(fmt::format("{} samples in this epoch, but only {} in total", samples,
+                      state.integer("sample_count")));
   }
   if (state.integer("epoch_started") == 0) {
     if (offset != 0 || samples != 0 || !open_slices.empty()) {
-      wrong(fmt::format("an epoch that was not begun has {} slices opened, {} open and {} samples",
-                        offset, open_slices.size(), samples));
+      wrong(
+          fmt::format("an epoch that has not started has {} slices opened, {} open and {} samples",
+                      offset, open_slices.size(), samples));
     }
     return;
   }
-  // Drawn with replacement: which slices were opened is no longer known.
+  // Drawn with replacement: the opened slices are no longer known.
   if (options_.shuffle_over_epochs.mode != Mode::kReplacement && slice_count() != 0) {
     check_opened(state, open_slices, left, differences);
   }
 }
 
-// That the generator of the epoch opened `open_slices`, of which `left` samples are to come.
+// Checks that the generator of the epoch opened `open_slices`, which have `left` samples left.
 void SliceOrder::check_opened(const State& state, const std::vector<std::int64_t>& open_slices,
                               std::int64_t left, std::vector<std::string>& differences) const {
   const auto wrong = [&differences](const std::string& what) {
@@ -307,7 +309,7 @@ void SliceOrder::check_opened(const State& state, const std::vector<std::int64_t
   WorkerRng rng(0);
   rng.restore(state.bytes("epoch_rng"));
   const std::vector<std::int64_t> pending = draw_pending(rng);
-  // How often each was opened, and the samples in them.
+  // How often each slice was opened, and the samples in these slices.
   std::vector<std::int64_t> times(static_cast<std::size_t>(slice_count()), 0);
   std::int64_t opened = 0;
   for (std::int64_t i = 0; i < offset; ++i) {
@@ -321,7 +323,7 @@ void SliceOrder::check_opened(const State& state, const std::vector<std::int64_t
     }
   }
   if (samples != opened - left) {
-    wrong(fmt::format("{} samples in this epoch, but the slices that were opened gave {}", samples,
+    wrong(fmt::format("{} samples in this epoch, but the opened slices yielded {}", samples,
                       opened - left));
   }
   if (offset < std::ssize(pending) && open_slices.size() < open_.size()) {

@@ -48,7 +48,7 @@ class SliceOrder final : public Order {
 
  private:
   struct OpenSlice {
-    std::int64_t slice;   // kNoSlice: the place is empty
+    std::int64_t slice;   // kNoSlice if the place is empty
     std::int64_t cursor;  // next sample
   };
   static constexpr std::int64_t kNoSlice = -1;
@@ -76,13 +76,13 @@ class SliceOrder final : public Order {
 
   // Derived from the saved state below.
   std::vector<std::int64_t> pending_;  // the shuffled slices of this epoch
-  CumulativeWeights weights_;          // of the open slices
+  CumulativeWeights weights_;          // lengths of the open slices
 
   // Saved state.
   WorkerRng rng_;
   WorkerRng epoch_rng_;  // state before pending_ was drawn
   bool epoch_started_ = false;
-  std::int64_t pending_offset_ = 0;  // first of pending_ that is not yet opened
+  std::int64_t pending_offset_ = 0;  // first slice of pending_ that is not yet open
   std::vector<OpenSlice> open_;
   std::int64_t epoch_ = 0;
   std::int64_t sample_count_ = 0;        // emitted in all epochs

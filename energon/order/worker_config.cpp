@@ -17,7 +17,7 @@ void check_logical_shards(const WorkerConfig& config) {
   if (count < workers || count > kMaxLogicalShards) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("logical_shards is {}; with world_size {} and {} workers a rank it must "
+        fmt::format("logical_shards is {}; with world_size {} and {} workers per rank, it must "
                     "be in [{}, {}]",
                     count, config.world_size, config.num_workers, workers, kMaxLogicalShards));
   }
@@ -25,7 +25,7 @@ void check_logical_shards(const WorkerConfig& config) {
     const int below = count - count % config.world_size;
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("logical_shards is {}, which is no multiple of world_size {}; {} would be, or "
+        fmt::format("logical_shards is {}, which is not a multiple of world_size {}; set {}, or "
                     "allow an uneven division",
                     count, config.world_size,
                     below >= workers ? fmt::format("{} or {}", below, below + config.world_size)
@@ -37,17 +37,18 @@ void check_logical_shards(const WorkerConfig& config) {
 
 void validate(const WorkerConfig& config) {
   if (config.world_size < 1 || config.world_size > kMaxLogicalShards) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("world_size is {}, it must be in [1, {}]",
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("world_size is {}, but must be in [1, {}]",
                                                          config.world_size, kMaxLogicalShards));
   }
   if (config.rank < 0 || config.rank >= config.world_size) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("rank is {}, with world_size {} it must be in [0, {})", config.rank,
+                fmt::format("rank is {}, but with world_size {} it must be in [0, {})", config.rank,
                             config.world_size, config.world_size));
   }
   if (config.num_workers < 0 || config.num_workers > kMaxWorkers) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("num_workers is {}, it must be in [0, {}]",
-                                                         config.num_workers, kMaxWorkers));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("num_workers is {}, but must be in [0, {}]", config.num_workers, kMaxWorkers));
   }
   if (config.logical_shards) {
     check_logical_shards(config);

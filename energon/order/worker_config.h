@@ -4,8 +4,8 @@
 // there is one logical shard per worker of the job, numbered as in Energon (WorkerConfig): the
 // logical shard is the global worker id, rank * workers + worker, and its seed is the low 32 bits
 // (big-endian) of SHA-1 of "<global worker id>,<seed offset>". If the user sets the number of
-// logical shards, rank r has the logical shards l with l mod world_size = r. Workers only run them,
-// and the order of samples does not depend on the layout (docs/rescaling.md).
+// logical shards, rank r has the logical shards l with l mod world_size = r. Workers only run them;
+// the order of samples does not depend on the layout (docs/rescaling.md).
 
 #pragma once
 
@@ -20,10 +20,8 @@ inline constexpr int kMaxWorkers = 4096;  // per rank
 /// Which logical shards get one more sample when the number of samples is not a multiple of the
 /// number of logical shards.
 enum class Division : std::uint8_t {
-  kEven,     ///< the first ones, so that ranks, which have every n-th one, differ by at most one
-             ///< sample
-  kEnergon,  ///< chosen by a bit reversal that spreads them over ranks of neighboring ones, as in
-             ///< Energon
+  kEven,     ///< the first logical shards, so that ranks differ by at most one sample
+  kEnergon,  ///< spread by a generalized bit reversal, as in Energon
 };
 
 /// A value type; not changed after construction.
@@ -32,15 +30,15 @@ struct WorkerConfig {
   int rank = 0;
   /// Number of data-parallel ranks.
   int world_size = 1;
-  /// Number of forked workers of this rank; 0: the pipeline runs in the caller's process.
+  /// Number of forked workers of this rank. With 0, pipelines run in the caller's process.
   int num_workers = 0;
-  /// Changes every seed: the same data in another order.
+  /// Changes every seed, and so the order of the data.
   std::int64_t seed_offset = 0;
   /// Number of logical shards of the job: at least one per worker, and a multiple of world_size.
-  /// Absent: one per worker.
+  /// Unset means one per worker.
   std::optional<int> logical_shards = std::nullopt;
-  /// Used only with logical_shards; otherwise the division is always kEnergon. A job that began
-  /// with one logical shard per worker keeps kEnergon when it is rescaled.
+  /// Used only with logical_shards; otherwise the division is always kEnergon. Keep kEnergon when
+  /// rescaling a job that started with one logical shard per worker.
   Division division = Division::kEven;
   /// Allows a number of logical shards that is not a multiple of world_size. Some ranks then have
   /// one logical shard more than others, and the order of the job's batches depends on the layout;
@@ -55,7 +53,7 @@ struct WorkerConfig {
   Division effective_division() const { return logical_shards ? division : Division::kEnergon; }
   /// Number of logical shards of this rank. Their indexes within the rank are 0 … count - 1.
   int logical_shards_per_rank() const;
-  /// The number in the job of the logical shard at `local_index` of this rank.
+  /// The number within the job of this rank's logical shard `local_index`.
   int logical_shard(int local_index) const {
     return logical_shards ? rank + local_index * world_size
                           : rank * workers_per_rank() + local_index;
@@ -84,8 +82,8 @@ void validate(const WorkerConfig& config);
 /// Seed of the pipeline of `logical_shard`, equal to Energon's worker_seed().
 std::uint32_t worker_seed(int logical_shard, std::int64_t seed_offset);
 
-/// The number of items out of `total` that worker `worker` of `workers` gets: an even split, in
-/// which the first workers get one more.
+/// The number of items out of `total` for worker `worker` of `workers`: an even split in which the
+/// first workers get one more.
 std::int64_t share_of(std::int64_t total, int worker, int workers);
 
 }  // namespace energon

@@ -36,7 +36,7 @@ std::uint64_t most_slots(std::uint64_t limit_bytes, std::size_t size_class) {
 void check_arena_limit(std::uint64_t limit_bytes) {
   if (limit_bytes < page_bytes() || limit_bytes > kMaxArenaLimitBytes) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("arena_limit_bytes is {} bytes, must be from {} to {}", limit_bytes,
+                fmt::format("arena_limit_bytes is {} bytes, but must be from {} to {}", limit_bytes,
                             page_bytes(), kMaxArenaLimitBytes));
   }
 }
@@ -49,15 +49,16 @@ std::size_t size_class_of(std::uint64_t size_bytes) {
   return std::max(shift, min_shift()) - min_shift();
 }
 
-// Without a reserve each size gets all slots that can be needed. With one, it gets one slot and an
+// Without a reserve, each size gets all slots that can be needed. With one, it gets one slot and an
 // equal share of the rest of the reserve.
 std::vector<SizeClassLayout> size_class_layouts(std::uint64_t limit_bytes,
                                                 std::uint64_t reserve_bytes) {
   const std::uint64_t least = least_arena_footprint(limit_bytes);
   if (reserve_bytes != 0 && reserve_bytes < least) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an arena of limit {} needs at least {} bytes of address space, not {}",
-                            limit_bytes, least, reserve_bytes));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("an arena of limit {} needs at least {} bytes of address space, found {}",
+                    limit_bytes, least, reserve_bytes));
   }
   std::vector<SizeClassLayout> layouts(class_count(limit_bytes));
   std::uint64_t base = 0;
@@ -109,7 +110,7 @@ void ArenaSlot::swap(ArenaSlot& other) noexcept {
 
 void ArenaSlot::resize(std::uint64_t size_bytes, const Wait& wait) {
   if (arena_ == nullptr) {
-    throw Error(ErrorCode::kInternal, "resize of an arena slot that is empty or published");
+    throw Error(ErrorCode::kInternal, "cannot resize an arena slot that is empty or published");
   }
   if (size_bytes <= capacity_ && arena_->charge(slot_, size_bytes)) {
     size_ = size_bytes;
@@ -122,7 +123,7 @@ void ArenaSlot::resize(std::uint64_t size_bytes, const Wait& wait) {
 
 SlotReference ArenaSlot::publish() {
   if (arena_ == nullptr) {
-    throw Error(ErrorCode::kInternal, "publish of an arena slot that is empty or published");
+    throw Error(ErrorCode::kInternal, "cannot publish an arena slot that is empty or published");
   }
   ArenaWriter::Slot& slot = arena_->slots_[slot_];
   slot.state = ArenaWriter::SlotState::kHeld;
@@ -143,7 +144,7 @@ ArenaWriter::ArenaWriter(SharedRange range, std::unique_ptr<RingReader> returned
   const std::uint64_t footprint = arena_footprint(options_.limit_bytes, options_.reserve_bytes);
   if (range_.size < footprint) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an arena of limit {} needs {} bytes of address space, not {}",
+                fmt::format("an arena of limit {} needs {} bytes of address space, found {}",
                             options_.limit_bytes, footprint, range_.size));
   }
   for (const SizeClassLayout& layout :
@@ -318,7 +319,7 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
                                   Deadline& starved_at) {
   const Deadline now = std::chrono::steady_clock::now();
   if (now >= wait.deadline) {
-    refuse(size_bytes, "nothing came back before the deadline");
+    refuse(size_bytes, "nothing was returned before the deadline");
   }
   const bool starves = !consumer_waits_ || consumer_waits_();
   if (!starves) {
@@ -328,8 +329,8 @@ void ArenaWriter::wait_for_return(std::uint64_t size_bytes, const Wait& wait,
   } else if (now >= starved_at) {
     refuse(size_bytes, "the consumer waits for the next sample while it holds all earlier ones");
   }
-  // Two events do not end this wait, so it is short: another thread of this process releases a
-  // slot, or the consumer begins to wait.
+  // This wait is short because two events do not end it: another thread of this process releases
+  // a slot, or the consumer begins to wait.
   const Deadline until = std::min({wait.deadline, starved_at, deadline_after(kCheckPeriod)});
   const RingStatus status = returned_->read({until, wait.peer_gone}).status;
   waited_ += std::chrono::steady_clock::now() - now;
@@ -379,8 +380,8 @@ struct ArenaReader::Lease {
   Lease** link = nullptr;  // what points to this lease
 };
 
-/// The live leases of one arena, which keep it alive, and where their slots go when they end: back
-/// to the worker, or, if there is none any more, to the system.
+/// The live leases of one arena, which keep it alive. Returns their slots to the worker, or to the
+/// system once the worker is gone.
 struct ArenaReader::Loans {
   Loans(SharedRange range_in, std::unique_ptr<RingWriter> ring)
       : range(std::move(range_in)), returns(std::move(ring)) {}
@@ -397,7 +398,7 @@ struct ArenaReader::Loans {
 
   void end(const Lease& lease) noexcept {
     if (!owner.is_current()) {
-      return;  // the parent's copy of the lease gives it back; and the mutex may be held forever
+      return;  // the parent's copy returns the slot; besides, the mutex may be locked forever
     }
     const MutexLock lock(mutex);
     *lease.link = lease.next;
@@ -409,8 +410,8 @@ struct ArenaReader::Loans {
       return;
     }
     try {
-      // Has room: the worker never has more slots outside than the ring takes. If the worker is
-      // dead or damaged its ring, there is nobody to give it back to.
+      // The ring has room for all slots outside the worker. If the worker is dead or damaged its
+      // ring, nobody needs the slot.
       const RingSpace space = returns->try_begin(sizeof(lease.reference));
       if (space.status == RingStatus::kItem) {
         std::memcpy(space.bytes.data(), &lease.reference, sizeof(lease.reference));
@@ -445,7 +446,7 @@ struct ArenaReader::Loans {
   const SharedRange range;
   Mutex mutex;  // makes many threads one producer
   Lease* first ENERGON_GUARDED_BY(mutex) = nullptr;
-  // Null once the arena was left.
+  // Null after leave().
   std::unique_ptr<RingWriter> returns ENERGON_GUARDED_BY(mutex);
 };
 

@@ -10,7 +10,7 @@
 // sizes are powers of two, and each size has its own part of the reservation
 // (size_class_layouts()). The most recently used slot is handed out first, so a steady state
 // touches no new pages. `limit_bytes` bounds the memory touched by slots in use and by free slots
-// that are kept. Free slots beyond `keep_free_bytes` give their pages back, the longest unused
+// that are kept. Free slots beyond `keep_free_bytes` give their pages back, least recently used
 // first.
 //
 // Layout: docs/formats/shared_memory.md.
@@ -37,8 +37,8 @@ namespace energon {
 
 // The address space of an arena, divided into slots.
 //
-// Slot sizes are powers of two, one page or more. Each size has a part of its own, and the parts
-// lie one after the other. Worker and parent compute the same layout from the same options.
+// Slot sizes are powers of two, one page or more. Each size has its own part, and the parts are
+// stored one after the other. Worker and parent compute the same layout from the same options.
 // docs/formats/shared_memory.md describes it.
 
 /// Maximum `limit_bytes` of an arena.
@@ -96,13 +96,13 @@ struct ArenaOptions {
   /// page.
   std::uint64_t limit_bytes = std::uint64_t{2} << 30;
 
-  /// Maximum address space of the slots, in bytes; 0: as much as any mix of sizes can need. With
-  /// less, a larger slot is used when all slots of the right size are taken. That wastes address
-  /// space, but no memory.
+  /// Maximum address space of the slots, in bytes; 0 means as much as any mix of sizes can need.
+  /// With less, a larger slot is used when all slots of the right size are taken, which wastes
+  /// address space but not memory.
   std::uint64_t reserve_bytes = 0;
 
-  /// Free bytes that are kept instead of given back to the system. A larger value is faster after a
-  /// burst, because a page that was given back costs another first touch.
+  /// Free bytes to keep instead of returning them to the system. A larger value is faster after a
+  /// burst, because a returned page costs another first touch.
   std::uint64_t keep_free_bytes = std::uint64_t{1} << 30;
 
   /// How long acquire() waits once the arena is full *and* the consumer itself waits for this
@@ -128,7 +128,7 @@ class ArenaSlot {
   /// Empties this object without freeing the slot, for use when the ArenaWriter may be destroyed.
   void forget() noexcept { arena_ = nullptr; }
 
-  /// The requested bytes, page-aligned. They contain what the previous user of the slot left.
+  /// The requested bytes, page-aligned and not cleared.
   std::span<std::byte> bytes() const { return {data_, size_}; }
   /// Up to this size, resize() moves the content only if the limit is reached.
   std::uint64_t capacity() const { return capacity_; }
@@ -197,7 +197,8 @@ class ArenaWriter {
   struct Slot {
     std::uint64_t offset = 0;         // in the arena
     std::uint64_t touched_bytes = 0;  // charged: largest request since the last punch
-    std::uint64_t freed_at = 0;       // number of the free, to punch the longest unused first
+    std::uint64_t freed_at =
+        0;  // sequence number of the free, to punch the least recently used first
     std::uint32_t size_class = 0;
     std::uint32_t tag = 0;  // counts publications, to detect a stale return
     SlotState state = SlotState::kFree;
@@ -275,10 +276,9 @@ class ArenaReader {
   /// thread.
   void close();
 
-  /// For good: from here on the memory that the arena lies in, all of it, is used by live leases
-  /// only. What they do not view is unmapped and its descriptors are closed. If the worker has
-  /// ended, the pages go back to the system, too; else it could still write to them. Requires: no
-  /// further call but the destructor.
+  /// Abandons the memory of the channel, except what live leases view: the rest is unmapped and its
+  /// descriptors are closed. If the worker has ended, so that nobody can write to the pages, they
+  /// are returned to the system, too. Requires: no further call except the destructor.
   void leave(bool worker_has_ended);
 
  private:

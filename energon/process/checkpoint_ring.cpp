@@ -14,7 +14,7 @@
 
 namespace energon {
 
-/// Describes a checkpoint. `sequence` is odd while the entry changes, 0 while it was never used.
+/// Describes a checkpoint. `sequence` is odd while the entry changes, 0 if it was never used.
 struct CheckpointEntry {
   std::atomic<std::uint64_t> sequence;
   std::atomic<std::uint64_t> index;
@@ -40,9 +40,9 @@ std::uint64_t table_bytes(const CheckpointRingOptions& options) {
   return align_up(entries * sizeof(CheckpointEntry), page_bytes());
 }
 
-// Whatever gaps `slots` - 1 checkpoints leave, one of them has room for another one: there are at
-// most `slots` gaps, so if all of them were too small, all checkpoints and gaps would take less
-// than 2 * `slots` - 1 slots.
+// Wherever `slots` - 1 checkpoints are stored, a gap has room for another one: there are at most
+// `slots` gaps, so if all of them were too small, all checkpoints and gaps would take less than
+// 2 * `slots` - 1 slots.
 std::uint64_t area_bytes(const CheckpointRingOptions& options) {
   const std::uint64_t slot =
       std::max(align_up(options.slot_bytes, kPlaceAlignment), kPlaceAlignment);
@@ -71,12 +71,12 @@ void check_range(const SharedRange& range, const CheckpointRingOptions& options)
   }
 }
 
-/// Word by word, so that a reader that overlaps reads old or new words, not a data race.
+/// Stores word by word, so that a concurrent reader sees old or new words without a data race.
 void store_words(std::uint64_t* words, ByteView bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += kWord) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(kWord, bytes.size() - at));
-    // Release: who sees this word also sees the odd sequence.
+    // Release: a reader that sees this word also sees the odd sequence.
     std::atomic_ref(words[at / kWord]).store(word, std::memory_order_release);
   }
 }
@@ -138,7 +138,7 @@ std::optional<std::uint64_t> CheckpointWriter::gap_for(std::uint64_t size) const
   return area_bytes(options_) - begin >= size ? std::optional(begin) : std::nullopt;
 }
 
-// Drops what no longer fits, and returns where `size` bytes have room.
+// Drops the oldest checkpoints until `size` bytes fit, and returns their offset.
 std::uint64_t CheckpointWriter::make_room(std::uint64_t size) {
   while (stored_.size() >= options_.slots &&
          (stored_.size() >= std::size_t{options_.slots} + options_.history_slots ||
@@ -149,7 +149,7 @@ std::uint64_t CheckpointWriter::make_room(std::uint64_t size) {
     if (const auto offset = gap_for(size)) {
       return *offset;
     }
-    drop_oldest();  // history: area_bytes() has room for one more than are always kept
+    drop_oldest();  // history only: area_bytes() has room for one more than are always kept
   }
 }
 
@@ -163,13 +163,13 @@ void CheckpointWriter::write(std::uint64_t index, ByteView bytes) {
   }
   if (last_index_ && index < *last_index_) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("checkpoint {} after checkpoint {}", index, *last_index_));
+                fmt::format("checkpoint {} was stored after checkpoint {}", index, *last_index_));
   }
   const std::uint64_t size = std::max(align_up(bytes.size(), kPlaceAlignment), kPlaceAlignment);
   const std::uint64_t offset = make_room(size);
   const StoredCheckpoint stored{.entry = free_entries_.back(), .offset = offset, .size = size};
   CheckpointEntry& entry = entry_at(range_, stored.entry);
-  const std::uint64_t odd = 2 * written_ + 1;            // the higher, the newer, over all entries
+  const std::uint64_t odd = 2 * written_ + 1;            // higher is newer, over all entries
   entry.sequence.store(odd, std::memory_order_relaxed);  // ordered by the releases that follow
   entry.index.store(index, std::memory_order_release);   // after `odd`, as every word below
   entry.size_bytes.store(bytes.size(), std::memory_order_release);
@@ -200,7 +200,7 @@ CheckpointReader::CheckpointReader(SharedRange range, CheckpointRingOptions opti
   check_range(range_, options_);
 }
 
-// Without comparing the checksum, which it returns, too.
+// Does not compare the checksum, but returns it.
 std::optional<Checkpoint> CheckpointReader::read_begin(std::uint32_t number, std::size_t bytes,
                                                        std::uint64_t& checksum) const {
   const CheckpointEntry& entry = entry_at(range_, number);
@@ -237,8 +237,8 @@ std::optional<Checkpoint> CheckpointReader::read_entry(std::uint32_t number) con
 
 std::optional<Checkpoint> CheckpointReader::newest_not_after(std::uint64_t index) const {
   std::vector<std::uint64_t> passed_over(entries());  // sequence at which an entry was unusable
-  // Each round returns a checkpoint or passes an entry over, which comes back only when it is
-  // written again: more rounds than this need a writer that is faster than the reader.
+  // Each round returns a checkpoint or skips an entry until it is written again, so only a writer
+  // that is faster than the reader needs more rounds than this.
   for (std::uint32_t rounds = entries() + kRoundsBesideWriter; rounds > 0; --rounds) {
     std::optional<std::uint32_t> newest;
     std::pair<std::uint64_t, std::uint64_t> newest_place;

@@ -84,8 +84,9 @@ class CheckpointWriter {
   std::optional<std::uint64_t> last_index_;
   std::deque<StoredCheckpoint> stored_;      // oldest first
   std::vector<StoredCheckpoint> by_place_;   // the same, by offset
-  std::vector<std::uint32_t> free_entries_;  // the next one to use is the last
-  std::uint64_t history_bytes_ = 0;          // of those that are history after the next write()
+  std::vector<std::uint32_t> free_entries_;  // the last one is used next
+  std::uint64_t history_bytes_ =
+      0;  // bytes of the checkpoints that are history after the next write()
 };
 
 /// Usable in any process that maps the memory, by any number of readers. Thread-safe.

@@ -25,7 +25,7 @@ struct Armed {
 Mutex mutex;
 Armed point ENERGON_GUARDED_BY(mutex);
 
-// What the armed point does if this is the passage it waits for.
+// The action of the armed point if this is its n-th passage.
 std::optional<FailAction> take(std::string_view site) {
   const MutexLock lock(mutex);
   if (point.site != site || point.passes_left == 0 || --point.passes_left > 0) {

@@ -31,8 +31,8 @@ extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
 namespace energon {
 namespace {
 
-// What terminals, shells and schedulers send to all processes of a job: to ask for its end, to warn
-// of it, or to ask for a checkpoint. docs/processes.md says who sends which.
+// Signals that terminals, shells and schedulers send to all processes of a job to end it, to warn
+// of the end, or to request a checkpoint. docs/processes.md lists who sends which.
 constexpr std::array kIgnored = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
                                  SIGUSR2, SIGXCPU, SIGXFSZ, SIGPIPE};
 
@@ -87,7 +87,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-// The numbers of all descriptors but that of the listing; nothing if there is no /proc.
+// All open descriptors except that of the listing; nullopt without /proc.
 std::optional<std::vector<int>> listed_descriptors() {
   const std::unique_ptr<DIR, CloseFolder> folder(::opendir("/proc/self/fd"));
   if (folder == nullptr) {
@@ -106,7 +106,7 @@ std::optional<std::vector<int>> listed_descriptors() {
   return errno == 0 ? std::optional(numbers) : std::nullopt;
 }
 
-// In a sandbox without /proc. Closes what has a number above those that can be looked at.
+// For a sandbox without /proc. Closes all descriptors above the range that can be checked.
 std::vector<int> probed_descriptors() {
   const long limit = ::sysconf(_SC_OPEN_MAX);
   const unsigned end =
@@ -123,8 +123,8 @@ std::vector<int> probed_descriptors() {
   return numbers;
 }
 
-// Seals alone do not tell: each file of a tmpfs has them. Nor does the missing name alone: a file
-// of a tmpfs may have been deleted.
+// Seals alone do not identify a memfd: all files of a tmpfs have them. Nor does a missing name:
+// a file of a tmpfs may have been deleted.
 bool is_memfd(int fd, const struct stat& status) {
   if (status.st_nlink != 0 || ::fcntl(fd, F_GET_SEALS) < 0) {
     return false;
@@ -199,7 +199,7 @@ void ForeignDescriptors::replace(std::span<const int> keep) {
       continue;
     }
     if (::dup3(placeholder_.get(), fd, O_CLOEXEC) < 0) {
-      ::close(fd);  // above the limit, which was lowered since
+      ::close(fd);  // above the limit, which was lowered meanwhile
     }
   }
   placeholder_.reset();
@@ -254,7 +254,7 @@ std::optional<ProcessEnd> ProcessHandle::reap() const {
     throw os_error(fmt::format("cannot wait for process {} by its pidfd (waitid)", pid_), errno);
   }
   if (result != 0) {
-    return ProcessEnd{};  // not our child, or someone else took its status
+    return ProcessEnd{};  // not our child, or already reaped
   }
   if (info.si_pid == 0) {
     return std::nullopt;

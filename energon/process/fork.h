@@ -42,7 +42,7 @@ struct ProcessEnd {
   enum class Kind : std::uint8_t {
     kExited = 1,  ///< `value` is the exit code
     kKilled,      ///< `value` is the signal
-    kUnknown,     ///< gone, but its status was taken elsewhere (ECHILD)
+    kUnknown,     ///< gone, but reaped elsewhere (ECHILD)
   };
   Kind kind = Kind::kUnknown;
   int value = 0;

@@ -1,4 +1,4 @@
-// What the program around this library has to do when a loader forks.
+// Hooks that the program around this library runs when a loader forks.
 //
 // An embedded interpreter must be told of each fork: it takes its own locks before, so that no
 // other thread holds one at that moment, and gives them back in both processes. A loader with
@@ -17,9 +17,9 @@
 
 namespace energon {
 
-/// Functions may be empty. They are called by the thread that forks: in the trainer, the one that
-/// makes the loader; in the fork server and in a worker, the only thread there is. Copies are kept
-/// in the loader and inherited by its processes.
+/// Functions may be empty. They are called by the forking thread: in the trainer, the one that
+/// makes the loader; in the fork server and in a worker, the only thread. The loader keeps copies,
+/// which its processes inherit.
 struct ForkHooks {
   /// Called right before a fork. If it throws, there is no fork, `parent` is not called, and the
   /// exception leaves the call that wanted to fork.
@@ -33,9 +33,8 @@ struct ForkHooks {
   /// there. A child whose hook throws ends with exit code 112.
   std::function<void()> child = nullptr;
 
-  /// Descriptors that the fork server and the workers keep as they are, beside regular files and
-  /// directories (energon/process/fork.h). Not owned. Those that are not open are
-  /// passed over.
+  /// Descriptors that the fork server and the workers keep open, besides regular files and
+  /// directories (energon/process/fork.h). Not owned. Closed descriptors are ignored.
   std::vector<int> keep_descriptors = {};
 };
 

@@ -37,8 +37,8 @@ ProcessEnd end_of(const Frame& frame) {
   return {static_cast<ProcessEnd::Kind>(frame.end_kind), frame.value};
 }
 
-/// The Error in the last words of a worker. Nothing if there are none, or if they are damaged: how
-/// the worker ended says more than that.
+/// The Error that a worker reported at its end. nullopt if there is none or if it is damaged: the
+/// exit status then says more.
 std::optional<Error> error_in(std::string_view last_words) {
   if (last_words.empty()) {
     return std::nullopt;
@@ -57,11 +57,11 @@ bool wait_ended(const WorkerProcess& worker, Deadline deadline, WaitCheck* check
 
 Error still_runs(const WorkerProcess& worker) {
   return Error(ErrorCode::kTimeout,
-               fmt::format("worker process {} still runs", worker.process.pid()),
+               fmt::format("worker process {} is still running", worker.process.pid()),
                {.worker = worker.worker_id});
 }
 
-/// What is wrong with a fork server that is alive but does not answer.
+/// The message about a fork server that is alive but does not answer.
 std::string no_answer(pid_t server, std::string_view answer) {
   return fmt::format(
       "the fork server (pid {}) did not report {} in time: it may be stopped (SIGSTOP), swapped "
@@ -94,7 +94,7 @@ ForkServer::ForkServer(WorkerMain main, ForkServerOptions options)
 ForkServer::~ForkServer() {
   try {
     stop(options_.stop_grace);
-  } catch (const Error&) {  // a destructor cannot report it
+  } catch (const Error&) {  // a destructor cannot report errors
   }
 }
 
@@ -102,7 +102,7 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline, 
   owner_.check("a fork server");
   if (request.descriptors.size() > kMaxFrameDescriptors) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} descriptors for a worker, at most {} can be passed",
+                fmt::format("{} descriptors for a worker, expected at most {}",
                             request.descriptors.size(), kMaxFrameDescriptors));
   }
   const MutexLock lock(mutex_);
@@ -115,7 +115,7 @@ WorkerProcess ForkServer::spawn(const SpawnRequest& request, Deadline deadline, 
     send_request(request, number, deadline, check);
     return await_start(request, number, deadline, check);
   } catch (...) {
-    ends_.erase(number);  // it may start all the same, but nobody can ask how it ends
+    ends_.erase(number);  // the worker may still start, but nobody will query its end
     throw;
   }
 }
@@ -141,8 +141,8 @@ WorkerProcess ForkServer::await_start(const SpawnRequest& request, std::uint64_t
   }
 }
 
-/// The worker that `answer`, a frame about `request`, reports as started; nothing if it reports
-/// nothing yet. Throws Error if the worker was not started or has ended.
+/// The worker that `answer`, a frame about `request`, reports as started; nullopt if it is not yet
+/// started. Throws Error if the start failed or the worker has ended.
 std::optional<WorkerProcess> ForkServer::started_worker(const SpawnRequest& request,
                                                         ReceivedFrame& answer) {
   const Frame& frame = answer.frame;
@@ -162,8 +162,7 @@ std::optional<WorkerProcess> ForkServer::started_worker(const SpawnRequest& requ
         .with({.worker = request.worker_id});
   }
   if (const std::optional<Ended>& ended = ends_.at(frame.request)) {
-    throw Error(ErrorCode::kWorkerDied,
-                "the worker " + ended->end.describe() + " while it was started",
+    throw Error(ErrorCode::kWorkerDied, "the worker " + ended->end.describe() + " during its start",
                 {.worker = request.worker_id});
   }
   return std::nullopt;
@@ -205,11 +204,11 @@ void ForkServer::send_request(const SpawnRequest& request, std::uint64_t number,
   }
 }
 
-/// Receives the next frame, and records the end of a worker if it reports one. kWouldBlock: none
-/// came by the deadline; kGone: the fork server is gone, and so are its frames.
+/// Receives the next frame, and records the end of a worker if the frame reports one. Returns
+/// kWouldBlock at the deadline, and kGone if the fork server is gone and no frame is left.
 SocketStatus ForkServer::receive(ReceivedFrame& received, Deadline deadline, WaitCheck* check) {
   for (;;) {
-    const bool gone = stopped_ || !alive();  // read first: then no frame can follow what is there
+    const bool gone = stopped_ || !alive();  // read first, so that no frame can arrive later
     const SocketStatus status = receive_frame(socket_.get(), received);
     if (status == SocketStatus::kDone) {
       const auto worker = ends_.find(received.frame.request);
@@ -303,7 +302,7 @@ void ForkServer::forget(const WorkerProcess& worker) {
   }
 }
 
-/// The error of every call after the fork server ended.
+/// The error of every call after the end of the fork server.
 Error ForkServer::server_gone(int worker_id) {
   if (!stopped_ && !server_end_ && server_.wait_ended(deadline_after(kServerEndsWithin))) {
     server_end_ = server_.reap();
@@ -316,7 +315,7 @@ Error ForkServer::server_gone(int worker_id) {
     }
   }
   return Error(ErrorCode::kWorkerDied,
-               text + ", and its workers with it; make a new loader and restore the last state",
+               text + ", as are its workers; make a new loader and restore the last state",
                {.worker = worker_id});
 }
 
@@ -347,7 +346,7 @@ void ForkServer::stop(std::chrono::milliseconds grace) {
   Frame frame;
   frame.kind = FrameKind::kStop;
   frame.value = static_cast<std::int32_t>(grace.count());
-  // If the message cannot be sent, the end of the lifeline says the same.
+  // If the message cannot be sent, the end of the lifeline has the same effect.
   if (alive() && send_frame(socket_.get(), frame, {}, {}) != SocketStatus::kDone) {
     lifeline_.write_end.reset();
   }
@@ -393,7 +392,7 @@ void ParentWatch::exit_when_gone() const {
       waitables.push_back({fd});
     }
     wait_any(waitables, kNever);
-  } catch (...) {  // user code closed our descriptors: nobody would notice a dead parent
+  } catch (...) {  // user code closed our descriptors, so a dead parent would go unnoticed
   }
   ::_exit(kExitParentGone);
 }
@@ -431,8 +430,8 @@ std::optional<std::uint64_t> count_in(const std::string& file) {
   return std::nullopt;
 }
 
-/// Where the count may be. In a container the group's path may be that of the host, while its files
-/// lie at the mount point.
+/// Files that may have the count. In a container, the path of the group may be that of the host,
+/// while its files are at the mount point.
 std::vector<std::string> candidates(const std::string& root) {
   const std::string mounts = root + "/sys/fs/cgroup";
   std::vector<std::string> files;

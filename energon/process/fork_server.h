@@ -152,9 +152,9 @@ struct ForkServerOptions {
 /// Returns what the caller knows about the end of a worker, for the error message.
 using EndDetail = std::function<std::string(const ProcessEnd&)>;
 
-/// Thread-safe. A call that waits looks at its `check`, if it has one, every kCheckInterval, and
-/// throws what that throws. In a forked child of the parent, spawn(), exit_of() and death_of()
-/// throw Error (kCancelled), and forget(), stop() and the destructor do nothing.
+/// Thread-safe. A waiting call polls its `check`, if any, every kCheckInterval and throws what the
+/// check throws. In a forked child of the parent, spawn(), exit_of() and death_of() throw Error
+/// (kCancelled), and forget(), stop() and the destructor do nothing.
 class ForkServer {
  public:
   /// Forks the server. `main` and everything it captured are copied by this fork, but not the
@@ -226,8 +226,8 @@ class ForkServer {
   Mutex mutex_;  // held during a whole exchange of messages on the socket
   UniqueFd socket_ ENERGON_GUARDED_BY(mutex_);
   std::uint64_t requests_ ENERGON_GUARDED_BY(mutex_) = 0;
-  // By request, of all workers but those that failed to start or were forgotten; empty while one
-  // runs.
+  // By request, for all workers except those that failed to start or were forgotten; an entry is
+  // empty while its worker runs.
   std::map<std::uint64_t, std::optional<Ended>> ends_ ENERGON_GUARDED_BY(mutex_);
   std::optional<ProcessEnd> server_end_ ENERGON_GUARDED_BY(mutex_);
   OomKills oom_kills_ ENERGON_GUARDED_BY(mutex_);

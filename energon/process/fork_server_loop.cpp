@@ -121,7 +121,7 @@ SocketStatus receive_frame(int socket, ReceivedFrame& received) {
   received.lost_descriptors = (message.msg_flags & MSG_CTRUNC) != 0;
   if (static_cast<std::size_t>(count) < sizeof(Frame) || received.frame.magic != kFrameMagic ||
       (message.msg_flags & MSG_TRUNC) != 0) {
-    throw Error(ErrorCode::kInternal, "the fork server's socket carried something else");
+    throw Error(ErrorCode::kInternal, "invalid frame on the fork server's socket");
   }
   received.chunk.resize(static_cast<std::size_t>(count) - sizeof(Frame));
   return SocketStatus::kDone;
@@ -143,7 +143,7 @@ void ExitReport::say(const std::exception_ptr& why) const noexcept {
         encode_error(to_error(why, "its main function", ErrorCode::kInternal), kExitReportBytes);
     while (::write(writing_.get(), words.data(), words.size()) < 0 && errno == EINTR) {
     }
-  } catch (...) {  // no memory for the words: the exit code must do
+  } catch (...) {  // out of memory: the exit code must suffice
   }
 }
 
@@ -206,7 +206,7 @@ void ForkServerLoop::wait() {
   wait_any(waitables, kill_at_);
 }
 
-/// False: the parent closed its end.
+/// Returns false if the parent closed its end.
 bool ForkServerLoop::receive_all() {
   for (;;) {
     ReceivedFrame received;
@@ -222,7 +222,7 @@ bool ForkServerLoop::receive_all() {
   }
 }
 
-// Whatever fails, the request failed, and the fork server goes on: its workers depend on it.
+// Any failure fails only the request. The fork server continues, since its workers depend on it.
 void ForkServerLoop::handle(ReceivedFrame received) {
   const Frame frame = received.frame;
   try {
@@ -282,7 +282,7 @@ void ForkServerLoop::spawn() {
   for (const UniqueFd& fd : pending_->descriptors) {
     options.keep.push_back(fd.get());
   }
-  // All that takes memory comes before the fork, so that no process is left that nobody knows of.
+  // Allocate everything before the fork, so that no failure can leave an unknown process.
   replies_.push_back({.frame = reply});
   try {
     Worker& worker =
@@ -330,7 +330,7 @@ void ForkServerLoop::reap_ended() {
     reply.kind = FrameKind::kExited;
     reply.value = end->value;
     reply.end_kind = static_cast<std::uint32_t>(end->kind);
-    // A kSpawned that waits must still find its pidfd open; a pidfd stays good after the reaping.
+    // A pending kSpawned still needs its pidfd, which stays valid after the reaping.
     flush();
     for (Reply& waiting : replies_) {
       if (waiting.pidfd == worker->second.process.fd()) {
@@ -353,7 +353,7 @@ void ForkServerLoop::flush() {
         SocketStatus::kWouldBlock) {
       return;
     }
-    replies_.pop_front();  // sent, or there is nobody to tell
+    replies_.pop_front();  // sent, or the parent is gone
   }
 }
 

@@ -1,6 +1,6 @@
 // The fork server's own side: the process behind ForkServer.
 //
-// Here are also the frames between the fork server and its parent, and the pipe through which a
+// Also defines the frames between the fork server and its parent, and the pipe through which a
 // worker reports the error that ended it.
 
 #pragma once

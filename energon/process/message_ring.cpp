@@ -36,7 +36,7 @@ Doorbell::Doorbell() : fd_(open_eventfd()) {}
 
 void Doorbell::ring() const noexcept {
   const std::uint64_t one = 1;
-  // EAGAIN means that the counter is full of rings nobody took: the waiter will wake anyway.
+  // EAGAIN means that the counter is full of unseen rings: the waiter will wake anyway.
   while (::write(fd_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
   }
 }
@@ -62,11 +62,10 @@ std::uint64_t unit_stride(std::uint64_t size_bytes) {
 /// Throws Error (kCorruptData): `field` has `value`, but must be in [low, high].
 [[noreturn]] void throw_corrupt(const char* field, std::uint64_t value, std::uint64_t low,
                                 std::uint64_t high) {
-  throw Error(
-      ErrorCode::kCorruptData,
-      fmt::format("shared ring is damaged: {} is {}, must be in [{}, {}]; the other process "
-                  "wrote over its memory",
-                  field, value, low, high));
+  throw Error(ErrorCode::kCorruptData,
+              fmt::format("shared ring is damaged: {} is {}, expected [{}, {}]; the other process "
+                          "wrote over its memory",
+                          field, value, low, high));
 }
 
 /// Decodes a `closed` word.
@@ -84,8 +83,7 @@ RingHeader* header_of(const SharedRange& range) {
   return reinterpret_cast<RingHeader*>(range.data());
 }
 
-/// Checks the header of the ring in `range` and returns the capacity, which an end uses from then
-/// on.
+/// Checks the header of the ring in `range` and returns the capacity, which an end caches.
 std::uint64_t checked_capacity(const SharedRange& range) {
   const RingHeader* header = header_of(range);
   if (header->magic != kRingMagic) {
@@ -128,8 +126,8 @@ void format_ring(const SharedRange& range, std::uint64_t capacity_bytes) {
   if (!std::has_single_bit(capacity_bytes) || capacity_bytes < kMinCapacity ||
       capacity_bytes > kMaxCapacity || range.size < ring_footprint(capacity_bytes)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("ring capacity {} must be a power of two from {} to {}, within the {} "
-                            "bytes given",
+                fmt::format("ring capacity {} must be a power of two from {} to {}, within {} "
+                            "bytes of memory",
                             capacity_bytes, kMinCapacity, kMaxCapacity, range.size));
   }
   auto* header = new (range.data()) RingHeader{};
@@ -142,7 +140,7 @@ void format_ring(const SharedRange& range, std::uint64_t capacity_bytes) {
 
 namespace {
 
-// A full queue of this many units or more is refilled once it is half empty; a shorter one at once.
+// Queues of at least this many units are refilled once half empty; shorter ones immediately.
 constexpr std::uint64_t kLongQueue = 16;
 
 // Two units are always allowed, one to read and one to write. A limit of 0 weighs nothing.
@@ -207,7 +205,7 @@ std::uint64_t RingWriter::cursor_with_room(std::uint64_t max_units,
   return cursor;
 }
 
-// Later than needed, so that a full queue does not cost a wake-up per unit.
+// Wakes late on purpose, so that a full queue does not cost a wake-up per unit.
 std::uint64_t RingWriter::cursor_to_sleep_for() const {
   if (options_.max_units == 0) {
     return head_ - std::min(head_, capacity_ / 8 * 7);  // an eighth of the ring
@@ -307,8 +305,9 @@ void RingWriter::commit() { commit(begun_size_); }
 void RingWriter::commit(std::uint64_t size_bytes, std::uint64_t weight) {
   owner_.check("a shared ring");
   if (!begun_ || size_bytes > begun_size_) {
-    throw Error(ErrorCode::kInternal,
-                fmt::format("commit of {} bytes without a begin of as many", size_bytes));
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("commit of {} bytes without a begin of at least that many", size_bytes));
   }
   const auto sequence = static_cast<std::uint32_t>(sequence_);
   std::uint64_t start = head_;
@@ -359,7 +358,7 @@ namespace {
 constexpr unsigned kMinSpins = 16;
 constexpr unsigned kMaxSpins = 1024;
 
-// A nap should bring about as many units as this.
+// Target number of units per nap.
 constexpr std::uint64_t kUnitsPerNap = 8;
 constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(20);
 constexpr std::chrono::nanoseconds kLongestNap = std::chrono::microseconds(200);
@@ -415,7 +414,7 @@ RingUnit RingReader::try_read() {
     return {RingStatus::kItem, held_bytes_, sequence_};
   }
   if (cursor_ == published_) {
-    // Before the cursor: what was committed before the close is then seen.
+    // Read before the cursor, so that units committed before the close are seen.
     const bool closed = is_closed(header_->writer_closed.load(std::memory_order_seq_cst));
     if (cursor_ == load_published()) {
       return {closed ? RingStatus::kClosed : RingStatus::kTimedOut};
@@ -488,7 +487,7 @@ bool RingReader::nap(const Wait& wait) {
   return has_more();
 }
 
-// True: to be tried again.
+// Returns true if the read should be retried.
 bool RingReader::sleep(const Wait& wait, RingStatus& otherwise) {
   const auto begin = std::chrono::steady_clock::now();
   bool timed_out = false;
@@ -509,7 +508,7 @@ RingUnit RingReader::read(const Wait& wait) {
   RingStatus otherwise = RingStatus::kTimedOut;
   for (bool again = true; again && unit.status == RingStatus::kTimedOut;) {
     again = !prepare_wait() || sleep(wait, otherwise);
-    unit = try_read();  // also after death: what was committed is not lost
+    unit = try_read();  // also after death: committed units are not lost
   }
   if (unit.status == RingStatus::kTimedOut) {
     unit.status = otherwise;

@@ -27,12 +27,12 @@ Error os_error(std::string_view operation, int error_number) {
     case ENOMEM:
     case ENOSPC:
       return Error(ErrorCode::kResourceExhausted,
-                   text("use fewer workers, a smaller arena_limit_bytes or (there is one "
-                        "for each logical shard) checkpoint_slot_bytes, or raise the limit of "
-                        "memory or of address space (ulimit -v)"));
+                   text("use fewer workers, a smaller arena_limit_bytes or checkpoint_slot_bytes "
+                        "(needed for each logical shard), or raise the limit of memory or of "
+                        "address space (ulimit -v)"));
     case ENOSYS:
       return Error(ErrorCode::kUnsupported,
-                   text("Linux 5.4 or later is needed, and a sandbox that allows the call"));
+                   text("this needs Linux 5.4 or later, and a sandbox that allows the call"));
     default:
       return io_error(operation, error_number);
   }

@@ -30,7 +30,7 @@ namespace bi = boost::interprocess;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 47;
 
-/// What mapped_region takes: anything that can name a descriptor.
+/// A descriptor in the form that mapped_region takes.
 class MappableFd {
  public:
   explicit MappableFd(int fd) : handle_{fd, false} {}
@@ -44,7 +44,7 @@ bi::mapped_region map_memfd(int fd, std::uint64_t size_bytes) {
   try {
     bi::mapped_region region(MappableFd(fd), bi::read_write, 0,
                              static_cast<std::size_t>(size_bytes));
-    // Of this mapping only, so each process says it. If it is refused, dumps are large, no more.
+    // Applies to this mapping only, so each process sets it. A refusal only makes dumps larger.
     ::madvise(region.get_address(), region.get_size(), MADV_DONTDUMP);
     return region;
   } catch (const bi::interprocess_exception& error) {
@@ -55,9 +55,9 @@ bi::mapped_region map_memfd(int fd, std::uint64_t size_bytes) {
 
 std::uint64_t checked_size(std::uint64_t size_bytes) {
   if (size_bytes == 0 || size_bytes > kMaxBytes) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("shared memory of {} bytes: must be between 1 and {}", size_bytes, kMaxBytes));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("shared memory of {} bytes: expected a size from 1 to {}", size_bytes,
+                            kMaxBytes));
   }
   return align_up(size_bytes, page_bytes());
 }
@@ -80,8 +80,8 @@ void check_file_size_limit(std::uint64_t size_bytes) {
 Mutex list_mutex;
 SharedMemory* first_listed ENERGON_GUARDED_BY(list_mutex) = nullptr;
 
-// So that no child inherits the mutex as another thread held it. Not analyzed: it is held over a
-// fork, by handlers.
+// Keeps a child from inheriting a mutex that another thread held. Not analyzed: fork handlers hold
+// the mutex across the fork.
 void lock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.lock(); }
 void unlock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.unlock(); }
 
@@ -104,7 +104,7 @@ Piece pages_of(const ByteRange& range, std::uint64_t memory_bytes) {
 
 }  // namespace
 
-/// What of the memory is mapped: all of it by Boost, or pieces after keep_only().
+/// The mapped part of the memory: all of it by Boost, or pieces after keep_only().
 struct SharedMemory::Mapping {
   explicit Mapping(bi::mapped_region region) : all(std::move(region)) {}
   ~Mapping() {
@@ -115,14 +115,14 @@ struct SharedMemory::Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // A mapped_region cannot give up parts of itself. So its destructor is not run any more once
-  // there are pieces.
+  // A mapped_region cannot release parts of itself, so its destructor is not run once there are
+  // pieces.
   union {
     bi::mapped_region all;
   };
   bool is_whole = true;
-  bool punches = false;       // when a piece or a part of one is given up
-  std::vector<Piece> pieces;  // by their place
+  bool punches = false;       // whether to punch pages when they are released
+  std::vector<Piece> pieces;  // by offset
 };
 
 std::uint64_t page_bytes() {
@@ -168,8 +168,8 @@ void SharedMemory::abandon_inherited() {
   const MutexLock lock(list_mutex);
   for (SharedMemory* memory = first_listed; memory != nullptr; memory = memory->next_) {
     const auto give_up = [memory](std::uint64_t begin, std::uint64_t end) {
-      // Over the mapping, not instead of it: its owner will unmap these addresses. If it is
-      // refused, the pages stay, no more.
+      // Maps over the mapping, because its owner will unmap these addresses. If the system refuses,
+      // the pages merely stay.
       [[maybe_unused]] void* const mapped =
           ::mmap(memory->data_ + begin, end - begin, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -210,7 +210,7 @@ std::shared_ptr<SharedMemory> SharedMemory::attach(UniqueFd memfd) {
   const int seals = ::fcntl(memfd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the descriptor is not shared memory of this library: it is not sealed");
+                "the descriptor is not shared memory of this library: expected a sealed memfd");
   }
   struct stat status {};
   if (::fstat(memfd.get(), &status) != 0) {
@@ -253,7 +253,7 @@ void SharedMemory::keep_only(std::span<const ByteRange> kept, bool punches) {
     if (punches && gap > 0) {
       ::madvise(data_ + mapped_from, gap, MADV_REMOVE);  // while it is mapped
     }
-    // Refused where it would make too many mappings: then the gap stays part of the piece.
+    // Refused if there are too many mappings; the gap then stays part of the piece.
     if (is_joined || (gap > 0 && ::munmap(data_ + mapped_from, gap) != 0)) {
       if (pieces.empty()) {
         pieces.push_back({});

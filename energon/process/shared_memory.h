@@ -5,12 +5,12 @@
 // first touch on; punch() gives pages back. Core dumps exclude the mapping, because dumping it
 // would touch every page of the reservation.
 //
-// Whoever needs only parts of the memory any longer says so with keep_only(): the rest is unmapped,
-// and the descriptor closed. That is how a batch outlives the arena of its worker without holding
-// the arena's address space (energon/process/arena.h).
+// keep_only() reduces the memory to some of its pages: the rest is unmapped, and the descriptor
+// closed. That is how a batch outlives the arena of its worker without holding the arena's address
+// space (energon/process/arena.h).
 //
-// A forked child inherits the mappings, as it must: it may read batches that its parent holds. A
-// fork server never does, and would keep the pages of closed loaders, so it gives the mappings up
+// A forked child inherits the mappings because it may read batches that its parent holds. A fork
+// server never does and would keep the pages of closed loaders, so it drops the mappings
 // (abandon_inherited()).
 
 #pragma once
@@ -62,12 +62,12 @@ class SharedMemory {
   bool punch(std::uint64_t offset, std::uint64_t size);
 
   /// Unmaps everything but the pages of `kept`, in this process, and closes the descriptor. The
-  /// other bytes must not be used afterwards; small gaps may stay mapped. `punches`: also gives the
-  /// other pages back to the system, and the kept ones when they are released, as punch() does.
-  /// Each kept range must be given to release() once. Requires: no page is in two of them; not
-  /// called before.
+  /// other bytes must not be used afterwards; small gaps may stay mapped. With `punches`, also
+  /// returns the other pages to the system, and the kept ones when they are released, as punch()
+  /// does. Each kept range must be passed to release() once. Requires: no page is in two ranges;
+  /// called at most once.
   void keep_only(std::span<const ByteRange> kept, bool punches);
-  /// Gives up one of the ranges of keep_only(). Thread-safe.
+  /// Releases one of the ranges of keep_only(). Thread-safe.
   void release(const ByteRange& kept);
 
  private:
@@ -79,9 +79,9 @@ class SharedMemory {
   std::byte* const data_;
   const std::uint64_t size_;
 
-  // In the list of those that list_for_children() was called for; under its mutex.
+  // Links in the list of list_for_children(); guarded by its mutex.
   SharedMemory* next_ = nullptr;
-  SharedMemory** link_ = nullptr;  // what points to this object; null: not listed
+  SharedMemory** link_ = nullptr;  // the pointer to this object; null if not listed
 };
 
 /// A part of a shared memory, and its shared ownership.

@@ -1,8 +1,8 @@
 // The one blocking wait of the project: poll() on any of several descriptors, until a deadline.
 //
 // Time is CLOCK_MONOTONIC, so jumps of the wall clock have no effect. Every wait can end: a Wait
-// has a deadline, and descriptors that become readable when the other side is gone.
-// A WaitCheck also ends a wait of the trainer from outside, and ProgressTimeout limits a wait for a
+// has a deadline, and descriptors that become readable when the other side is gone. A WaitCheck
+// also lets the outside end a wait of the trainer, and ProgressTimeout limits the wait for a
 // process that makes no progress.
 
 #pragma once

@@ -98,8 +98,9 @@ void check(const ChannelOptions& options) {
   if (options.checkpoint_rings == 0 ||
       checkpoint_ring_stride(options) > kMaxCheckpoints / options.checkpoint_rings) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} checkpoint rings of {} slots of {} bytes; between 1 ring and 2^46 "
-                            "bytes in all are possible",
+                fmt::format("{} checkpoint rings of {} slots of {} bytes; expected at least 1 ring "
+                            "and at most 2^46 "
+                            "bytes in total",
                             options.checkpoint_rings, options.checkpoints.slots,
                             options.checkpoints.slot_bytes));
   }
@@ -110,7 +111,7 @@ void check(const ChannelOptions& options) {
        {options.command_ring_bytes, options.result_ring_bytes, options.sample_ring_bytes}) {
     if (size > kMaxRing) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("a ring of {} bytes, at most {} are possible", size, kMaxRing));
+                  fmt::format("a ring of {} bytes, expected at most {}", size, kMaxRing));
     }
   }
 }
@@ -124,12 +125,12 @@ ChannelHeader* header_of(const SharedMemory& memory) {
   return reinterpret_cast<ChannelHeader*>(memory.data());
 }
 
-/// What the parent wrote, checked against the memory there is.
+/// The parent's header, checked against the size of the memory.
 ChannelOptions options_of(const SharedMemory& memory) {
   const ChannelHeader& header = *header_of(memory);
   if (memory.size() < sizeof(header) || header.magic != kChannelMagic ||
       header.version != kChannelVersion || header.total_bytes != memory.size()) {
-    throw Error(ErrorCode::kCorruptData, "the shared memory holds no worker channel of this build");
+    throw Error(ErrorCode::kCorruptData, "the shared memory is not a worker channel of this build");
   }
   ChannelOptions options;
   options.prefetch_units = header.prefetch_units;
@@ -222,7 +223,7 @@ ParentEndpoint::~ParentEndpoint() {
   try {
     arena_->leave(worker_has_ended_);
   } catch (const std::bad_alloc&) {
-    // The memory then goes with the last lease.
+    // The last lease then releases the memory.
   }
 }
 
@@ -249,9 +250,9 @@ void ParentEndpoint::close() {
 
 WorkerEndpoint::WorkerEndpoint(std::vector<UniqueFd> descriptors) {
   if (descriptors.size() != kBells + 1) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} descriptors for a worker channel, not {}", descriptors.size(), kBells + 1));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} descriptors for a worker channel, expected {}", descriptors.size(),
+                            kBells + 1));
   }
   memory_ = SharedMemory::attach(std::move(descriptors.front()));
   for (std::size_t i = 1; i < descriptors.size(); ++i) {

@@ -112,7 +112,7 @@ class ParentEndpoint {
   /// Makes the memory and the doorbells. Throws Error: kInvalidArgument for invalid sizes,
   /// kResourceExhausted if system limits do not allow it.
   explicit ParentEndpoint(const ChannelOptions& options);
-  /// Closes the channel. Leases stay valid, but nothing else in the memory does if there are any.
+  /// Closes the channel. Leases stay valid; all other memory may be unmapped.
   ~ParentEndpoint();
   ParentEndpoint(const ParentEndpoint&) = delete;
   ParentEndpoint& operator=(const ParentEndpoint&) = delete;
@@ -135,8 +135,8 @@ class ParentEndpoint {
   /// sides. Idempotent, thread-safe.
   void close();
 
-  /// The worker's process has ended: the destructor gives back all pages that no lease views
-  /// (ArenaReader::leave()).
+  /// Call this after the end of the worker's process: the destructor then returns all pages that no
+  /// lease views to the system (ArenaReader::leave()).
   void set_worker_ended() { worker_has_ended_ = true; }
 
  private:

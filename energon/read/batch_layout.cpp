@@ -23,8 +23,8 @@ namespace {
 // Detects a part that occurs twice in one sample.
 //
 // prepare() rejects such a shard, but an index made by Energon, which keeps the last of the two
-// parts, may contain the sample. It is not known which part is correct, so the sample is also
-// rejected when it is read.
+// parts, may contain the sample. Nobody knows which part is correct, so reading the sample is an
+// error, too.
 
 /// `fields` are the parts in `range`, the bytes of a sample, which begin at offset `range_offset`
 /// of their tar. Throws Error (kCorruptData) with the offset of the last part whose name occurred
@@ -44,7 +44,7 @@ void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t ran
     }
   }
   throw Error(ErrorCode::kCorruptData,
-              fmt::format("part '{}' comes twice in one sample; repack the shard, or leave the "
+              fmt::format("part '{}' occurs twice in one sample; repack the shard, or leave the "
                           "sample out (--on-error skip)",
                           printable(*name)),
               {.byte_offset = last});
@@ -54,23 +54,23 @@ void check_parts_differ(const Mapping& fields, ByteView range, std::uint64_t ran
 // alignment.
 constexpr std::size_t kPieceAlignment = 64;
 
-// A batch of large samples is read into several buffers of about this size: the trainer gives them
-// back while the next batch is read, so that fewer bytes are in flight than two whole batches, and
-// the copy stays in the CPU's cache.
+// A batch of large samples is read into several buffers of about this size. The trainer returns
+// them while the next batch is read, so fewer bytes are in flight than two whole batches, and the
+// copy stays in the CPU's cache.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 void check_digest(const SamplePiece& piece, ByteView bytes) {
   if (piece.verify && xxh3_64(bytes) != piece.expected_digest) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("sample {} does not have the checksum it was prepared with; the "
+                fmt::format("the checksum of sample {} differs from that of prepare; the "
                             "shard is damaged or was "
                             "changed",
                             piece.sample));
   }
 }
 
-// The part that `member` is; nothing if it is none. Sets the key of the first part; the others must
-// have the same.
+// The name of the part in `member`; nullopt if it is not a part. The first part sets the key, which
+// all others must share.
 std::optional<std::string_view> take_name(const TarMember& member, Sample& sample) {
   if (member.type != MemberType::kRegular) {
     return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<std::string_view> take_name(const TarMember& member, Sample& sampl
     sample.keys.push_back(name->key);
   } else if (sample.keys.front() != name->key) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the index says that one sample lies here, but its parts have the "
+                fmt::format("the index has one sample here, but found parts with the "
                             "keys '{}' and '{}'; "
                             "prepare the dataset again",
                             printable(sample.keys.front()), printable(name->key)),
@@ -127,7 +127,7 @@ void take_parts(const Webdataset& dataset, const SamplePiece& piece, ByteView by
   }
   if (sample.keys.empty()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the index says that sample {} lies here, but there is no part of a "
+                fmt::format("the index has sample {} here, but found no part of a "
                             "sample; prepare the "
                             "dataset again",
                             piece.sample));
@@ -144,7 +144,7 @@ void BatchLayout::clear() {
   buffer_sizes.clear();
 }
 
-// Compares copies that lie side by side, not the pieces.
+// Sorts compact copies of the keys rather than the pieces.
 void BatchLayout::sort() {
   places_.clear();
   for (std::size_t i = 0; i < pieces.size(); ++i) {

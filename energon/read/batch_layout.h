@@ -1,5 +1,5 @@
-// Where the samples of a batch lie in their tars, where their bytes go, and how a sample is made of
-// its bytes.
+// Layout of a batch that is read as a whole: where its samples are stored in the tars, where their
+// bytes go, and how the bytes become samples.
 
 #pragma once
 
@@ -25,7 +25,7 @@ struct SamplePiece {
   std::uint64_t expected_digest = 0;
 };
 
-/// Neighbors of a tar, which are read together.
+/// Adjacent samples of a tar, which are read together.
 struct PieceRun {
   std::int64_t shard = 0;
   std::int64_t first = 0;  ///< sample of the shard
@@ -38,7 +38,7 @@ struct PieceRun {
 
 /// The pieces of one batch, laid out in the order of their place on disk.
 struct BatchLayout {
-  /// In the order in which the samples were asked for; set by the reader.
+  /// In the order of the request; set by the reader.
   std::vector<SamplePiece> pieces = {};
 
   // Set by place().
@@ -48,11 +48,11 @@ struct BatchLayout {
 
   /// Keeps the memory of the lists.
   void clear();
-  /// Requires: `pieces` are set, and nothing else is.
+  /// Computes the other members. Requires: only `pieces` is set.
   void place();
 
  private:
-  /// What pieces are sorted by.
+  /// The sort key of pieces.
   struct Place {
     std::int64_t shard;
     std::uint64_t offset;
@@ -63,10 +63,9 @@ struct BatchLayout {
   std::vector<Place> places_ = {};
 };
 
-/// The sample of `piece`, whose bytes are `bytes`. Its parts share `buffer`: if `bytes` are not the
-/// piece's place in it, the parts are copied there, and the rest of the place stays as it is.
-/// Memory for `usual_parts` fields is taken at once. Throws Error (kCorruptData, kUnsupported) with
-/// tar, byte and key.
+/// Makes the sample of `piece` from its `bytes`. Its parts share `buffer`: if `bytes` is not the
+/// piece's place in `buffer`, the parts (and nothing else) are copied there. Reserves memory for
+/// `usual_parts` fields. Throws Error (kCorruptData, kUnsupported) with tar, byte and key.
 Sample parse_sample(const Webdataset& dataset, const SamplePiece& piece, ByteView bytes,
                     const Buffer& buffer, std::size_t usual_parts);
 

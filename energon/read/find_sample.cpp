@@ -43,10 +43,10 @@ namespace {
 
 enum class KeyMatches { kFirst, kAll };
 
-/// Where in a dataset samples are looked for.
+/// The part of a dataset to search.
 struct SplitPart {
-  std::optional<std::string> name = std::nullopt;    ///< absent: everywhere
-  std::optional<std::string> config = std::nullopt;  ///< its split file; absent: the usual one
+  std::optional<std::string> name = std::nullopt;    ///< unset means everywhere
+  std::optional<std::string> config = std::nullopt;  ///< its split file; unset means the default
 };
 
 /// Throws Error (kNotFound).
@@ -54,16 +54,16 @@ struct SplitPart {
 
 namespace fs = std::filesystem;
 
-// The shard that has the sample, and which of its samples it is.
+// The shard that has the sample, and the index of the sample in it.
 struct SampleInShard {
   ShardSet shard;  // one
   std::int64_t sample = 0;
-  /// What index.sqlite says of the sample's parts; absent: it lists none.
+  /// The sample's parts in index.sqlite; unset if it does not list parts.
   std::optional<std::vector<PartLocation>> parts = std::nullopt;
   std::map<std::string, MediaMetadata, std::less<>> media = {};  // by the name of the part
 };
 
-// The only oddity that also opening reports, unless tars are read strictly.
+// The only oddity that opening also reports, unless tars are read strictly.
 std::vector<std::string> warnings_of_end(const ShardFile& shard) {
   const TarIndexSummary summary = summarize_tar_index(shard.index_path, shard.tar_size);
   if (summary.end_offset < shard.tar_size) {
@@ -132,7 +132,7 @@ SampleInShard find_in_prepared(const std::string& folder, const DatasetInfo& inf
   return found;
 }
 
-// The number of the sample `key` in a shard, by its headers.
+// The index of the sample `key` in a shard, found by its headers.
 std::optional<std::int64_t> number_in_shard(const ShardFile& shard, const std::string& key,
                                             const FindOptions& options) {
   const FileSource tar(shard.tar_path);
@@ -212,7 +212,7 @@ std::string list_names(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The database and the shard's index were made together; where they differ, one of them is damaged.
+// The database and the shard's index were written together; if they differ, one of them is damaged.
 void check_parts(const std::vector<PartLocation>& listed, const std::vector<FoundPart>& found) {
   const bool are_same = std::equal(listed.begin(), listed.end(), found.begin(), found.end(),
                                    [](const PartLocation& a, const FoundPart& b) {
@@ -230,8 +230,8 @@ void check_parts(const std::vector<PartLocation>& listed, const std::vector<Foun
   }
   throw Error(
       ErrorCode::kCorruptData,
-      fmt::format("index.sqlite lists other parts of this sample ({}) than lie where the "
-                  "shard's index says ({}); one of the two is damaged: prepare the dataset "
+      fmt::format("index.sqlite lists parts of this sample ({}) that differ from those found "
+                  "by the shard's index ({}); one of the two is damaged: prepare the dataset "
                   "again",
                   list_names(names[0]),
                   names[0] == names[1] ? "the same names, other places" : list_names(names[1])));
@@ -257,7 +257,7 @@ FoundSample read_sample_at(const SampleInShard& place, const std::string& key) {
   found.sample = std::move(samples.at(0));
   if (found.sample.keys.at(0) != key) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the index says that sample '{}' lies here, but '{}' does; prepare the "
+                fmt::format("the index has sample '{}' here, but found '{}'; prepare the "
                             "dataset again",
                             printable(key), printable(found.sample.keys.at(0))),
                 {.path = shard.tar_path, .byte_offset = found.bytes.offset});
@@ -278,12 +278,12 @@ FoundSample read_sample(const SampleInShard& place, const std::string& key) {
 }
 
 /// The samples with this key in the tars at `path`, at least one. `options.split` is not used.
-/// Throws Error as find_sample().
+/// Throws Error like find_sample().
 std::vector<FoundSample> find_in_shards(const std::string& path, const std::string& key,
                                         const SplitPart& part, KeyMatches matches,
                                         const FindOptions& options) {
   std::vector<FoundSample> found;
-  std::vector<std::string> warnings;  // not told yet
+  std::vector<std::string> warnings;  // not yet reported
   const auto read_all = [&](const std::vector<SampleInShard>& places) {
     found.clear();
     warnings.clear();
@@ -338,7 +338,7 @@ std::vector<FoundSample> find_in(const std::string& path, const std::string& key
                                  const SplitPart& part, KeyMatches matches,
                                  const FindOptions& options);
 
-// The datasets of a leaf and, if only a split is asked for, what of them is in it.
+// The datasets of a leaf, restricted to a split if one is requested.
 std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& leaf,
                                                          bool is_split_wanted) {
   std::vector<std::pair<std::string, SplitPart>> places;
@@ -355,7 +355,7 @@ std::vector<std::pair<std::string, SplitPart>> places_of(const LeafReference& le
   return places;
 }
 
-// In the datasets of a metadataset, in order: of one of its splits, or of all.
+// Searches the datasets of a metadataset in order, in one of its splits or in all.
 std::vector<FoundSample> find_in_metadataset(const std::string& path, const std::string& key,
                                              const std::optional<std::string>& wanted_split,
                                              KeyMatches matches, const FindOptions& options) {

@@ -1,12 +1,12 @@
 // Finds samples of a dataset by key.
 //
 //   const FoundSample found = find_sample("data", "cats/0042");
-//   found.sample.bytes("jpg");                               // what it is
-//   source_of(found.sample, 0).shard->shard_name;            // where it is
+//   found.sample.bytes("jpg");                               // its content
+//   source_of(found.sample, 0).shard->shard_name;            // its place
 //
-// In a prepared dataset, the key is looked up in index.sqlite, in all split parts unless one is
-// given. In plain tars, the headers are walked, shard by shard, until the key is found; if shards
-// repeat a key, the first one wins. In a metadataset, the first dataset that has the key wins.
+// In a prepared dataset, the key is looked up in index.sqlite, in all split parts by default. In
+// plain tars, the headers are scanned shard by shard until the key is found; if shards repeat a
+// key, the first shard wins. In a metadataset, the first dataset that has the key wins.
 // Samples of a JSONL file are found by number.
 
 #pragma once
@@ -28,10 +28,10 @@ struct FindOptions {
   OpenOptions open = {};
 
   /// The search is restricted to this split of a metadataset, or part of a prepared dataset.
-  /// Absent: all. Plain tars and JSONL files ignore it.
+  /// Unset means all. Ignored for plain tars and JSONL files.
   std::optional<std::string> split = std::nullopt;
 
-  /// Called before each header of a tar that is walked. What it throws ends the search.
+  /// Called before each header of a tar that is scanned. An exception ends the search.
   std::function<void()> check_cancelled = nullptr;
 
   /// Called with each warning about the opened shards.
@@ -41,7 +41,7 @@ struct FindOptions {
 struct FoundPart {
   std::string name = {};
   ByteRange content = {};  ///< in the uncompressed shard
-  /// What was prepared about it (energon prepare-media); absent: nothing.
+  /// Media metadata (energon prepare-media); unset if not prepared.
   std::optional<MediaMetadata> media = std::nullopt;
 };
 
@@ -51,15 +51,15 @@ struct FoundSample {
   std::vector<FoundPart> parts;  ///< in shard order, like the fields of `sample`
 };
 
-/// The sample with this key, of `path`: data of any kind that open_data() takes. Throws Error:
-/// kNotFound if there is no such sample, kInvalidArgument if there is no such split, kCorruptData
-/// if the dataset's files contradict each other, and as open_split().
+/// The sample with this key in `path`, which may be any kind of data that open_data() accepts.
+/// Throws Error: kNotFound if there is no such sample, kInvalidArgument if there is no such split,
+/// kCorruptData if the dataset's files contradict each other, and like open_split().
 FoundSample find_sample(const std::string& path, const std::string& key,
                         const FindOptions& options = {});
 
 /// All samples with this key: from all datasets of a metadataset, and from all shards of plain
-/// tars. Returns at least one; a dataset that is named twice may give its sample twice. Throws as
-/// find_sample().
+/// tars. Returns at least one; a dataset that is named twice may yield its sample twice. Throws
+/// like find_sample().
 std::vector<FoundSample> find_samples(const std::string& path, const std::string& key,
                                       const FindOptions& options = {});
 

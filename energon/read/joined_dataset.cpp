@@ -73,8 +73,8 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     for (const std::string& name : files.sources[c].shards) {
       const auto shard = opened.find(name);
       if (shard == opened.end() || shards[static_cast<std::size_t>(shard->second)].is_broken) {
-        // If it was excluded before the join was prepared, no row refers to it. Otherwise it was
-        // left out or broke since then, and its rows are left out, too.
+        // A shard excluded before the join was prepared has no rows. Otherwise it was excluded or
+        // broke since then, and its rows are left out, too.
         const bool was_excluded = files.sources[c].is_shard_excluded(column.shards.size());
         column.shards.emplace_back();
         column_sizes.push_back(
@@ -108,7 +108,7 @@ std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) c
     for (const SampleExclude& exclude : set.excludes) {
       const ShardFile& shard = set.shards[static_cast<std::size_t>(exclude.shard)];
       if (shard.is_broken) {
-        continue;  // no place leads there
+        continue;  // no row refers to this shard
       }
       const TarIndex tar_index = TarIndex::load(shard.index_path, shard.tar_size);
       if (shard.index_digest) {
@@ -178,7 +178,7 @@ JoinRow JoinedReader::row(std::int64_t index) const {
     if (FileSource(dataset_->index_path()).identity() != dataset_->index_identity()) {
       index_.reset();
       throw Error(ErrorCode::kCorruptData,
-                  "the join index changed since the dataset was opened: start again",
+                  "the join index changed since the dataset was opened; restart the job",
                   {.path = dataset_->index_path()});
     }
   }
@@ -200,7 +200,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
     std::vector<std::int64_t> wanted;
     for (const JoinRow& row : rows) {
       if (row[c]) {
-        // Checked when the index was opened: the shard is there.
+        // The shard exists: checked when the index was opened.
         wanted.push_back(
             readers_[c].index_at(dataset_->shard_of(c, row[c]->shard).value(), row[c]->bytes));
       }
@@ -226,7 +226,7 @@ void JoinedReader::read(std::span<const std::int64_t> indexes, BufferAllocator& 
       if (column.sample->keys != sample.keys) {
         throw Error(
             ErrorCode::kCorruptData,
-            fmt::format("the join index puts '{}' and '{}' together; run energon prepare "
+            fmt::format("the join index joins different keys '{}' and '{}'; run energon prepare "
                         "on the metadataset again",
                         printable(sample.keys.front()), printable(column.sample->keys.front())),
             {.path = dataset_->index_path(), .sample_key = std::string(sample.keys.front())});
@@ -254,7 +254,7 @@ FailedSample JoinedReader::describe(std::int64_t index) {
   try {
     sample = readers_[column].describe(readers_[column].index_at(shard, place.bytes));
   } catch (const Error&) {
-    // Only its place is known.
+    // Only the place is known.
   }
   if (sample.key.empty()) {
     sample.key = joining_;

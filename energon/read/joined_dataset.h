@@ -26,7 +26,7 @@ struct JoinedColumn {
   std::optional<Sample> sample;  ///< nullopt if the dataset has no such sample (nonmatch: none)
 };
 
-/// Makes the fields of a joined sample. Runs in the worker.
+/// Computes the fields of a joined sample. Runs in the worker.
 using JoinFunction = std::function<Mapping(std::vector<JoinedColumn> columns)>;
 
 /// Merges the fields of all columns. If two have the same name, the value of the later column
@@ -57,8 +57,8 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
     return columns_[i].dataset;
   }
   const std::string& column_name(std::size_t i) const { return columns_[i].name; }
-  /// The opened shard of `column` that `place`, a shard number in the index, refers to; nullopt if
-  /// the shard was left out.
+  /// The opened shard of `column` for `place`, a shard number in the index; nullopt if the shard
+  /// was left out.
   std::optional<std::int64_t> shard_of(std::size_t column, std::int64_t place) const;
 
  private:
@@ -74,7 +74,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   const JoinFunction function_;
   std::string index_path_;
   FileIdentity index_identity_;
-  std::vector<std::int64_t> shard_counts_;  // one: the rows
+  std::vector<std::int64_t> shard_counts_;  // one entry, the number of rows
   std::vector<std::int64_t> excluded_;
   std::string digest_;
 };
@@ -102,8 +102,8 @@ class JoinedReader final : public LeafReader {
   JoinRow row(std::int64_t index) const;
 
   const std::shared_ptr<const JoinedDataset> dataset_;
-  std::size_t reading_ = 0;  // the column read last: after an Error, the one that failed
-  std::string joining_;      // the key of the sample that is being joined, or failed to be
+  std::size_t reading_ = 0;  // the last column read; after an Error, the column that failed
+  std::string joining_;      // the key of the sample being joined, or of the failed one
   std::vector<WebdatasetReader> readers_;   // by column
   mutable std::optional<JoinIndex> index_;  // opened at the first row, in the reading process
 };

@@ -14,7 +14,7 @@
 namespace energon {
 namespace {
 
-// Where a sample lies in the buffer that a batch is read into.
+// The place of a sample in the file and in the buffer of its batch.
 struct Place {
   ByteRange range;                  // in the file
   std::uint64_t buffer_offset = 0;  // of its first byte
@@ -54,8 +54,8 @@ const FileSource& JsonlReader::file() {
     FileSource file(dataset_->path());
     if (file.identity() != dataset_->identity()) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the file changed since the dataset was opened (it had {} bytes, it "
-                              "has {})",
+                  fmt::format("the file changed since the dataset was opened (expected {} bytes, "
+                              "found {})",
                               dataset_->identity().size_bytes, file.size()),
                   {.path = dataset_->path()});
     }
@@ -83,8 +83,8 @@ FailedSample JsonlReader::describe(std::int64_t index) {
 
 void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                        std::vector<Sample>& samples) {
-  // Neighbors in the file become one read, with the byte before them: it tells whether they begin
-  // a line.
+  // Neighbors in the file are read at once, together with the byte before them, which shows whether
+  // they begin a line.
   std::vector<Place> places;
   std::vector<ByteRange> runs;
   std::uint64_t size = 0;
@@ -92,7 +92,7 @@ void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& a
     const ByteRange range = dataset_->index().range(index);
     if (range.size > dataset_->max_sample_bytes()) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("sample {} has {} bytes, the limit max_sample_bytes is {}", index,
+                  fmt::format("sample {} has {} bytes, but max_sample_bytes is {}", index,
                               range.size, dataset_->max_sample_bytes()),
                   {.path = dataset_->path(),
                    .byte_offset = range.offset,

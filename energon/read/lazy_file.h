@@ -1,4 +1,4 @@
-// Makes a file of a FileCache a field of a sample.
+// Puts a file of a FileCache into a sample as lazy bytes.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // A dataset whose samples are addressed by their position: the target of sample references.
 //
-// A pipeline has one or more leaves. The references that pass through its orders name a leaf and a
-// position (energon/sample/sample_ref.h). Only the leaf's reader reads the bytes.
+// A pipeline has one or more leaves. The references in its orders name a leaf and a position
+// (energon/sample/sample_ref.h). Only the leaf's reader reads the bytes.
 
 #pragma once
 
@@ -21,12 +21,12 @@ namespace energon {
 
 struct ReadBudgets;
 
-/// The samples that a pipeline reads of one leaf.
+/// The samples of one leaf that a pipeline reads.
 class LeafShare {
  public:
   virtual ~LeafShare() = default;
 
-  /// The end of the part of the share that contains sample `index`, exclusive; index + 1 if the
+  /// The exclusive end of the range of the share that contains sample `index`; index + 1 if the
   /// share is not known.
   virtual std::int64_t end_of_part(std::int64_t index) const = 0;
 };
@@ -37,7 +37,7 @@ class LeafReader {
   virtual ~LeafReader() = default;
 
   /// Shares large reads with the thread of `helper` from now on. Other readers of the calling
-  /// thread may use the same helper. The default ignores it, for readers of small samples.
+  /// thread may use the same helper. The default ignores `helper`, for readers of small samples.
   virtual void share_reads(const std::shared_ptr<ReadHelper>& /*helper*/) {}
 
   /// Shares limits on open files and memory with other readers of the calling thread from now on.
@@ -49,7 +49,7 @@ class LeafReader {
   /// `samples` is then unchanged.
   virtual void read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                     std::vector<Sample>& samples) = 0;
-  /// The same. Samples of `share` that follow may be read ahead, but nothing else.
+  /// The same, but may read ahead samples of `share` (and nothing else).
   virtual void read_in_share(std::span<const std::int64_t> indexes, const LeafShare& /*share*/,
                              BufferAllocator& allocator, std::vector<Sample>& samples) {
     read(indexes, allocator, samples);
@@ -60,8 +60,8 @@ class LeafReader {
   virtual FailedSample describe(std::int64_t index) = 0;
 
   /// After a failed read of sample `index`: returns the number of a file that the sample needs and
-  /// that cannot be opened at all, so that all samples in the file are lost; nullopt if all its
-  /// files can be opened.
+  /// that cannot be opened at all, so that all its samples are lost; nullopt if all files of the
+  /// sample can be opened.
   virtual std::optional<std::int64_t> broken_file(std::int64_t index) = 0;
   /// Whether sample `index` needs `file`, a number that broken_file() returned.
   virtual bool needs_file(std::int64_t index, std::int64_t file) const = 0;

@@ -12,7 +12,7 @@ namespace energon {
 namespace {
 
 constexpr std::uint64_t kMostTars = 65'536;
-constexpr std::uint64_t kMostLeft = 1024;  // to the rest of the program
+constexpr std::uint64_t kMostLeft = 1024;  // for the rest of the program
 
 std::uint64_t left_of(std::uint64_t limit) { return std::min(limit / 4, kMostLeft); }
 
@@ -36,12 +36,12 @@ std::uint64_t raise_limit() {
   return tars_of(open_file_limit().rlim_cur);
 }
 
-constexpr std::size_t kMostSpare = 16;  // of one size
+constexpr std::size_t kMostSpare = 16;  // blocks per size
 
-// More is dropped at a time than is needed: one part in so many of all.
+// More is dropped at a time than is needed: the limit divided by this.
 constexpr std::uint64_t kDroppedPart = 16;
 
-// A limit that was lowered rises by one part in so many at a time.
+// A lowered limit rises in steps of the limit divided by this.
 constexpr std::uint64_t kRegrownPart = 8;
 
 }  // namespace
@@ -66,7 +66,7 @@ ReadBudgets::ReadBudgets()
       ahead(std::make_shared<AheadMemory>(kAheadBytes)) {}
 
 std::uint64_t AheadMemory::block_size() const {
-  // Half of the limit, so that slices that begin do not take the blocks of others.
+  // Half of the limit, so that new slices do not take the blocks of others.
   const std::uint64_t share = budget_.limit() / 2 / std::max<std::uint64_t>(budget_.count(), 1);
   return std::bit_floor(std::clamp(share, kSmallestBlock, kLargestBlock));
 }
@@ -118,7 +118,7 @@ void SharedBudget::drop(std::uint64_t cost) {
   std::sort(held.begin(), held.end(),
             [](const Usage& a, const Usage& b) { return a.last_use < b.last_use; });
   const std::uint64_t wanted = std::max(cost, held_ / kDroppedPart);
-  std::uint64_t end = 0;  // of the times that are dropped
+  std::uint64_t end = 0;  // items used before this time are dropped
   std::uint64_t sum = 0;
   for (auto one = held.begin(); one != held.end() && sum < wanted; ++one) {
     end = one->last_use + 1;

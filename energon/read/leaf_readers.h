@@ -1,5 +1,5 @@
-// The readers of one process, one per leaf, shared by the pipelines of its logical shards, and what
-// they may hold together: open tars, indexes, bytes read ahead.
+// The readers of one process, one per leaf, shared by the pipelines of its logical shards, and the
+// limits on their resources: open tars, indexes, bytes read ahead.
 
 #pragma once
 
@@ -18,11 +18,10 @@
 
 namespace energon {
 
-// A limit on what all readers of a process hold together: open tars, indexes, bytes read ahead.
+// A limit on a resource that all readers of a process share: open tars, indexes, bytes read ahead.
 //
-// Each holder keeps its own things with the time of their last use. When the limit is reached, the
-// least recently used things of all holders are dropped, some at a time, so that finding them costs
-// little for each.
+// Each holder keeps its own items with the time of their last use. At the limit, the least recently
+// used items of all holders are dropped, several at a time, to amortize the search for them.
 
 /// Used by the thread that drives the pipelines.
 class SharedBudget {
@@ -34,16 +33,16 @@ class SharedBudget {
 
   class Holder {
    public:
-    /// Appends all that is held.
+    /// Appends all items held.
     virtual void list(std::vector<Usage>& held) const = 0;
-    /// Drops what was last used before `time`.
+    /// Drops items last used before `time`.
     virtual void drop_before(std::uint64_t time) = 0;
 
    protected:
     ~Holder() = default;
   };
 
-  /// `grow` is asked once for a larger limit, before anything is dropped; absent: the limit is
+  /// `grow` is called once for a larger limit before anything is dropped. If unset, the limit is
   /// fixed.
   explicit SharedBudget(std::uint64_t limit, std::function<std::uint64_t()> grow = nullptr)
       : limit_(limit), full_limit_(limit), grow_(std::move(grow)) {}
@@ -55,43 +54,44 @@ class SharedBudget {
   void leave(Holder& holder) { std::erase(holders_, &holder); }
 
   std::uint64_t limit() const { return limit_; }
-  /// The sum of the costs of all that is held, and the number of these things.
+  /// The total cost and the number of all items held.
   std::uint64_t held() const { return held_; }
   std::uint64_t count() const { return count_; }
-  /// How often something was dropped because the limit was reached.
+  /// Number of times that items were dropped at the limit.
   std::uint64_t drops() const { return drops_; }
 
   /// The time for Held::last_use.
   std::uint64_t now() const { return now_; }
-  /// What was used before may be dropped from here on; what is used at this time is kept.
+  /// Advances the time. Items used before may be dropped from now on; items used at the current
+  /// time are kept.
   void advance() { ++now_; }
 
-  /// Drops what must go before `cost` can be added. Nothing that is used at this time is dropped;
-  /// so the limit does not hold if that alone exceeds it.
+  /// Makes room for `cost` by dropping items. Items used at the current time are never dropped, so
+  /// the limit is exceeded if they alone exceed it.
   void make_room(std::uint64_t cost);
   void add(std::uint64_t cost) {
     held_ += cost;
     added_ += cost;
     ++count_;
   }
-  /// A holder has dropped something.
+  /// Reports that a holder has dropped an item.
   void remove(std::uint64_t cost) {
     held_ -= cost;
     --count_;
   }
 
-  /// The system grants less than the limit now: lowers it below what is held. From then on the
-  /// limit rises again by an eighth each time that this much was added without a refusal. Returns
-  /// false if nothing can be dropped.
+  /// Call this when the system refuses a resource below the limit. Lowers the limit below the
+  /// current use; it then rises again by an eighth each time that this much was added without a
+  /// refusal. Returns false if nothing can be dropped.
   bool shrink();
 
  private:
   void drop(std::uint64_t cost);
 
   std::uint64_t limit_;
-  std::uint64_t full_limit_;             // without what shrink() took off
+  std::uint64_t full_limit_;             // before shrink()
   std::uint64_t added_ = 0;              // since the limit last changed
-  std::function<std::uint64_t()> grow_;  // empty once it was asked
+  std::function<std::uint64_t()> grow_;  // empty after its call
   std::uint64_t held_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t drops_ = 0;
@@ -99,14 +99,14 @@ class SharedBudget {
   std::vector<Holder*> holders_;
 };
 
-// Values by number that a reader keeps within a SharedBudget, such as the open tars of a dataset.
+// Numbered values that a reader keeps within a SharedBudget, such as the open tars of a dataset.
 
-/// Not thread-safe. A value that is found or kept is valid until the budget's time has advanced and
-/// another value is kept.
+/// Not thread-safe. A value that was found or kept stays valid until the budget's time has advanced
+/// and another value is kept.
 template <class Value>
 class ValueCache final : private SharedBudget::Holder {
  public:
-  /// For the numbers 0 … count - 1. `most`: so many at a time, whatever the budget allows.
+  /// For the numbers 0 … count - 1. `most` limits the values at a time in addition to the budget.
   ValueCache(std::shared_ptr<SharedBudget> budget, std::size_t count,
              std::optional<std::size_t> most = std::nullopt)
       : budget_(std::move(budget)), most_(most), entries_(count) {
@@ -120,14 +120,14 @@ class ValueCache final : private SharedBudget::Holder {
   }
 
   SharedBudget& budget() const { return *budget_; }
-  /// How many can be kept at one time of the budget; at least 1.
+  /// Number of values that can be kept at one time of the budget; at least 1.
   std::size_t capacity() const {
     const std::size_t capacity =
         std::min<std::uint64_t>(budget_->limit(), most_.value_or(budget_->limit()));
     return std::max<std::size_t>(capacity, 1);
   }
 
-  /// Begins to load a value into the CPU's cache, so that find() need not wait for it.
+  /// Prefetches a value into the CPU's cache for find().
   void prefetch(std::size_t number) const {
     constexpr std::size_t kCacheLine = 64;
     const auto* const entry = reinterpret_cast<const std::byte*>(entries_[number].get());
@@ -136,7 +136,7 @@ class ValueCache final : private SharedBudget::Holder {
     }
   }
 
-  /// Null if no such value is kept. Counts as no use.
+  /// Null if no such value is kept. Does not count as use.
   const Value* peek(std::size_t number) const {
     const Entry* const entry = entries_[number].get();
     return entry == nullptr ? nullptr : &entry->value;
@@ -152,7 +152,7 @@ class ValueCache final : private SharedBudget::Holder {
     return &entry->value;
   }
 
-  /// Makes room for a value; call it before the value is made.
+  /// Makes room for a value. Call before creating the value.
   void make_room(std::uint64_t cost) {
     if (most_ && !loaded_.empty() && loaded_.size() >= *most_) {
       drop_oldest();
@@ -192,7 +192,7 @@ class ValueCache final : private SharedBudget::Holder {
     });
   }
 
-  // Not one that is used at this time.
+  // Never a value used at the current time.
   void drop_oldest() {
     const auto oldest = std::min_element(loaded_.begin(), loaded_.end(), [&](auto a, auto b) {
       return entries_[a]->last_use < entries_[b]->last_use;
@@ -202,11 +202,11 @@ class ValueCache final : private SharedBudget::Holder {
 
   const std::shared_ptr<SharedBudget> budget_;
   const std::optional<std::size_t> most_;
-  std::vector<std::unique_ptr<Entry>> entries_;  // null: not kept
+  std::vector<std::unique_ptr<Entry>> entries_;  // null if not kept
   std::vector<std::size_t> loaded_;              // the numbers of the others
 };
 
-// Memory of what readers have read ahead, for all readers of a process together.
+// Read-ahead memory of all readers of a process.
 
 /// Not thread-safe.
 class AheadMemory {
@@ -219,21 +219,21 @@ class AheadMemory {
     std::uint64_t size = 0;
   };
 
-  /// At most `limit` bytes are in blocks at a time, or one block.
+  /// Limits the blocks to `limit` bytes in total, or to a single block.
   explicit AheadMemory(std::uint64_t limit) : budget_(limit) {}
 
-  /// Its holders drop blocks when others need the memory.
+  /// The budget whose holders drop blocks when others need the memory.
   SharedBudget& budget() { return budget_; }
 
-  /// The size of blocks while as many are in use as now: a power of two.
+  /// The block size for the current number of blocks: a power of two.
   std::uint64_t block_size() const;
-  /// Room for it was made.
+  /// Requires: room was made for the block.
   Block take(std::uint64_t size);
   void give(Block block) {
     budget_.remove(block.size);
     keep(std::move(block));
   }
-  /// The second part of give(), for a block that was removed from the budget.
+  /// The second part of give(), for a block already removed from the budget.
   void keep(Block block);
 
  private:
@@ -241,7 +241,7 @@ class AheadMemory {
   std::map<std::uint64_t, std::vector<Block>> spare_;  // by size; not in the budget
 };
 
-// What the readers of one process may hold together.
+// The resource limits of the readers of one process.
 //
 // Descriptors: a tar that is read again soon should still be open. So readers keep as many tars
 // open as the limit of the process allows, up to 65,536. A quarter of the limit, at most 1,024
@@ -253,7 +253,7 @@ class AheadMemory {
 struct ReadBudgets {
   /// Bytes of indexes and checksums in memory: those of 16 million samples or more.
   static constexpr std::uint64_t kIndexBytes = std::uint64_t{256} << 20;
-  /// Bytes that were read ahead.
+  /// Bytes read ahead.
   static constexpr std::uint64_t kAheadBytes = std::uint64_t{64} << 20;
 
   /// Open tars, by number.
@@ -264,8 +264,8 @@ struct ReadBudgets {
   ReadBudgets();
 };
 
-/// The readers of a process, one per leaf. Used only by the thread that drives the pipelines. Made
-/// after the fork. Its readers share the limits of one ReadBudgets.
+/// The readers of a process, one per leaf, which share one ReadBudgets. Created after the fork and
+/// used only by the thread that drives the pipelines.
 class LeafReaders {
  public:
   /// If `helper` is not null, readers share large reads with its thread. Only a worker may pass
@@ -279,7 +279,7 @@ class LeafReaders {
  private:
   const ReadBudgets budgets_;
   const std::shared_ptr<ReadHelper> helper_;
-  // Keeps each leaf alive, so that no other leaf can get its address.
+  // Keeps each leaf alive, so that its address is not reused.
   std::map<std::shared_ptr<const LeafDataset>, std::shared_ptr<LeafReader>> readers_;
 };
 

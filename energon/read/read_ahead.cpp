@@ -62,7 +62,7 @@ ByteView ReadAhead::read(const AheadRequest& request, const FileSource& tar, con
   stream.stop = request.end;
   const std::uint64_t size = memory_->block_size();
   if (request.range.size > size / 2) {
-    return {};  // a block would not serve another request
+    return {};  // a block would not serve a second request
   }
   stream.window = std::min(2 * std::max(stream.window, request.range.size), size);
   const std::int64_t stop = window_end(stream, request, index);
@@ -96,8 +96,8 @@ ReadAhead::Stream* ReadAhead::find(const AheadRequest& request) {
   return found == noted->streams.end() ? nullptr : &*found;
 }
 
-// Called for a request that continues no stream. If it continues an earlier request, the two begin
-// a stream.
+// Called for a request that does not continue a stream. If it continues an earlier request, the two
+// start a stream.
 void ReadAhead::note(const AheadRequest& request) {
   std::unique_ptr<Shard>& noted = shards_[static_cast<std::size_t>(request.shard)];
   if (!noted) {
@@ -136,7 +136,7 @@ void ReadAhead::begin_stream(std::int64_t number, const Stream& stream) {
                      .last_use = stream.last_use});
 }
 
-// The bytes of the request, which the stream's block has. Removes the stream at its end.
+// The bytes of the request, which are in the stream's block. Removes the stream at its end.
 ByteView ReadAhead::advance(Shard& shard, Stream& stream, const AheadRequest& request) {
   const ByteView bytes(stream.block.bytes.get() + (request.range.offset - stream.offset),
                        request.range.size);
@@ -151,7 +151,7 @@ ByteView ReadAhead::advance(Shard& shard, Stream& stream, const AheadRequest& re
   return bytes;
 }
 
-// One past the last sample that fits into the window as a whole.
+// One past the last sample that fits completely into the window.
 std::int64_t ReadAhead::window_end(const Stream& stream, const AheadRequest& request,
                                    const TarIndex& index) const {
   if (stream.end <= request.end) {

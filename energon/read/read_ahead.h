@@ -48,12 +48,12 @@ class ReadAhead final : private SharedBudget::Holder {
   /// The bytes of the request, valid until the next call; empty if they were not read ahead.
   ByteView take(const AheadRequest& request);
 
-  /// After take() returned nothing: whether the request continues a slice. If not, it is noted as
-  /// the possible start of one.
+  /// After an empty take(): whether the request continues a slice. If not, the request is recorded
+  /// as the possible start of a slice.
   bool continues(const AheadRequest& request);
   /// Requires: continues(). Reads ahead in `tar`, at most up to sample `share_end` of the shard
-  /// (exclusive), and returns the bytes of the request, valid until the next call. Empty: the
-  /// request must be read by itself.
+  /// (exclusive), and returns the bytes of the request, valid until the next call. If the result is
+  /// empty, the request must be read directly.
   ByteView read(const AheadRequest& request, const FileSource& tar, const TarIndex& index,
                 std::int64_t share_end);
 
@@ -61,8 +61,8 @@ class ReadAhead final : private SharedBudget::Holder {
   /// A slice that at least one request continued.
   struct Stream {
     std::int64_t next = 0;     // sample after the last request
-    std::int64_t stop = 0;     // end of the block, exclusive; `next` without a block
-    std::int64_t end = 0;      // of what may be read; known with a block
+    std::int64_t stop = 0;     // end of the block, exclusive; equals `next` without a block
+    std::int64_t end = 0;      // end of the readable range; set with a block
     std::uint64_t offset = 0;  // of the block in the tar
     std::uint64_t window = 0;  // bytes to read at once
     std::uint64_t last_use = 0;
@@ -70,7 +70,7 @@ class ReadAhead final : private SharedBudget::Holder {
   };
   struct Shard {
     std::vector<Stream> streams = {};
-    std::vector<std::int64_t> ends = {};  // of the latest requests that continued nothing
+    std::vector<std::int64_t> ends = {};  // of the latest requests that did not continue a stream
     std::size_t oldest_end = 0;
   };
 
@@ -87,10 +87,10 @@ class ReadAhead final : private SharedBudget::Holder {
   void release(Stream& stream);
 
   const std::shared_ptr<AheadMemory> memory_;
-  std::vector<std::unique_ptr<Shard>> shards_;  // null: nothing noted
+  std::vector<std::unique_ptr<Shard>> shards_;  // null if nothing is recorded
   std::vector<std::int64_t> with_streams_;      // the shards that have had streams
-  // That of a stream that ended with the last request, whose bytes may still be in use. Not in the
-  // budget.
+  // The block of a stream that ended with the last request; its bytes may still be in use. Not in
+  // the budget.
   AheadMemory::Block ended_ = {};
 };
 

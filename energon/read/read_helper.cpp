@@ -9,8 +9,8 @@
 namespace energon {
 namespace {
 
-// Small enough that the threads end at about the same time, large enough that a part costs more
-// than taking it.
+// Small enough that both threads finish at about the same time, large enough to amortize taking a
+// part.
 constexpr std::size_t kPartBytes = std::size_t{256} << 10;
 
 }  // namespace
@@ -51,8 +51,8 @@ void ReadHelper::read(std::span<const FileRead> reads) {
     changed_.wait(mutex_);
   }
   const Failure helpers = std::exchange(failure_, {});
-  // Each thread stops at its first failure, and all parts before it were taken: so the first of
-  // both is what reading alone would have met.
+  // Each thread stops at its first failure, and all parts before that were taken. So the first of
+  // both failures is the one that reading alone would have hit.
   if (const Failure& first = own.part < helpers.part ? own : helpers; first.error) {
     std::rethrow_exception(first.error);
   }
@@ -100,10 +100,10 @@ void ReadHelper::serve(const std::stop_token& stop) {
   }
 }
 
-// Until none is left or one fails; then the other thread takes no more either.
+// Takes parts until none is left or one fails; then the other thread stops as well.
 ReadHelper::Failure ReadHelper::read_parts() {
   while (true) {
-    // Each number is given once; what the parts are was published before.
+    // Each number is taken once; the parts were published before.
     const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= parts_.size()) {
       return {};

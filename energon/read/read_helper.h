@@ -1,9 +1,8 @@
-// A second thread that reads, for workers whose batches are large.
+// A second reading thread for workers with large batches.
 //
 // Reading from the page cache is limited by the copy speed of one core. The reads are cut into
 // parts. The calling thread and the helper thread take parts in order until none is left, so a
-// helper that wakes late delays nothing. If the helper loses its core in the middle of a part, the
-// caller waits for it.
+// late helper causes no delay. If the helper is preempted within a part, the caller waits for it.
 
 #pragma once
 
@@ -39,13 +38,13 @@ void read_alone(std::span<const FileRead> reads);
 /// Never used in the trainer's process.
 class ReadHelper {
  public:
-  /// Reads of fewer bytes than this in total use no helper thread.
+  /// Minimum total bytes of reads that use the helper thread.
   static constexpr std::size_t kLeastBytes = std::size_t{4} << 20;
 
   /// False if this process may use only one core.
   static bool can_help();
 
-  /// Starts no thread; the first large read starts it. The destructor ends it.
+  /// Does not start the thread; the first large read does. The destructor ends the thread.
   ReadHelper() = default;
   ReadHelper(const ReadHelper&) = delete;
   ReadHelper& operator=(const ReadHelper&) = delete;
@@ -74,11 +73,12 @@ class ReadHelper {
   Failure read_parts();
 
   std::vector<Part> parts_;           // not changed while a thread may read them
-  std::atomic<std::size_t> next_{0};  // first part that is not taken
+  std::atomic<std::size_t> next_{0};  // first part not yet taken
 
   Mutex mutex_;
   StoppableCondition changed_;
-  bool is_wanted_ ENERGON_GUARDED_BY(mutex_) = false;   // there are parts the helper has not seen
+  bool is_wanted_ ENERGON_GUARDED_BY(mutex_) =
+      false;  // there are parts that the helper has not seen
   bool is_reading_ ENERGON_GUARDED_BY(mutex_) = false;  // the helper
   Failure failure_ ENERGON_GUARDED_BY(mutex_);          // the helper's
   std::chrono::nanoseconds cpu_time_ ENERGON_GUARDED_BY(mutex_){0};

@@ -18,7 +18,7 @@ namespace {
 void check_recorded_checksums(const ShardFile& file, const ChecksumFile& checksums) {
   if (file.checksum_digest && checksums.file_digest() != *file.checksum_digest) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the checksums of shard '{}' are not those that were prepared; run "
+                fmt::format("the checksums of shard '{}' differ from those of prepare; run "
                             "energon prepare --force-overwrite --checksums again",
                             printable(file.name)),
                 {.path = file.checksum_path});
@@ -30,11 +30,10 @@ ShardIndex load_index(const ShardFile& file, bool with_checksums) {
   const std::uint64_t tar_size = file.tar_size;
   TarIndex index = TarIndex::load(file.index_path, tar_size);
   if (index.sample_count() != file.sample_count) {
-    throw Error(
-        ErrorCode::kCorruptData,
-        fmt::format("the index has {} samples, the dataset says {}; prepare the dataset again",
-                    index.sample_count(), file.sample_count),
-        {.path = file.index_path});
+    throw Error(ErrorCode::kCorruptData,
+                fmt::format("the index has {} samples, expected {}; prepare the dataset again",
+                            index.sample_count(), file.sample_count),
+                {.path = file.index_path});
   }
   std::optional<ChecksumFile> checksums;
   if (with_checksums && !file.checksum_path.empty()) {
@@ -51,14 +50,14 @@ ShardIndex load_index(const ShardFile& file, bool with_checksums) {
 }
 
 std::uint64_t cost_of(const ShardIndex& index) {
-  constexpr std::uint64_t kEntryBytes = 8;  // of the index, and of the checksum file
+  constexpr std::uint64_t kEntryBytes = 8;  // of the index and of the checksum file
   const std::uint64_t bytes_per_sample = kEntryBytes + (index.checksums ? kEntryBytes : 0) +
                                          (index.boundaries ? SampleBoundaries::kBytesPerSample : 0);
   return static_cast<std::uint64_t>(index.entries.sample_count()) * bytes_per_sample +
          sizeof(ShardIndex);
 }
 
-// `open` again after other tars were closed, as long as the system refuses and there are such.
+// Calls `open`; while the system refuses and other tars are open, closes some and retries.
 template <class Open>
 auto with_descriptor(SharedBudget& tars, const Open& open) {
   while (true) {
@@ -76,7 +75,7 @@ std::uint64_t digest_of(std::string_view key) {
   return std::max<std::uint64_t>(xxh3_64(as_bytes(key)), 1);
 }
 
-// The keys of the parts in a range of a tar, one after the other.
+// Iterates over the keys of the parts in a range of a tar.
 class Keys {
  public:
   Keys(const FileSource& tar, const ByteRange& range) : walker_(tar, range.offset, range.end()) {}
@@ -99,14 +98,15 @@ class Keys {
 
 [[noreturn]] void fail(const FileSource& tar, const TarIndex& index, std::int64_t sample,
                        std::int64_t neighbor) {
-  throw Error(ErrorCode::kCorruptData,
-              fmt::format("the index is wrong: a part of sample {} lies in the bytes of sample {}; "
-                          "prepare the dataset again (of a plain tar, remove its .idx)",
-                          sample, neighbor),
-              {.path = tar.path(), .byte_offset = index.range(neighbor).offset});
+  throw Error(
+      ErrorCode::kCorruptData,
+      fmt::format("the index is wrong: a part of sample {} is within the bytes of sample {}; "
+                  "prepare the dataset again (for a plain tar, remove its .idx)",
+                  sample, neighbor),
+      {.path = tar.path(), .byte_offset = index.range(neighbor).offset});
 }
 
-// 0 if a header is damaged: the error comes when that sample itself is read.
+// 0 if a header is damaged: reading that sample reports the error.
 std::uint64_t first_key(const FileSource& tar, const ByteRange& range) {
   try {
     return Keys(tar, range).next().value_or(0);
@@ -118,7 +118,7 @@ std::uint64_t first_key(const FileSource& tar, const ByteRange& range) {
   }
 }
 
-// If a header is damaged, the key before it.
+// If a header is damaged, the last key before it.
 std::uint64_t last_key(const FileSource& tar, const ByteRange& range) {
   std::uint64_t last = 0;
   try {
@@ -171,8 +171,8 @@ FileSource ShardCache::open_tar(std::size_t number) {
   FileSource tar(file.tar_path);
   if (tar.identity() != file.tar_identity) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the shard changed since the dataset was opened (it had {} bytes, it "
-                            "has {}); prepare the "
+                fmt::format("the shard changed since the dataset was opened (expected {} bytes, "
+                            "found {}); prepare the "
                             "dataset again",
                             file.tar_identity.size_bytes, tar.size()),
                 {.path = file.tar_path});

@@ -1,9 +1,9 @@
 // The shards of one dataset that its reader has open.
 //
 // A tar costs a descriptor and its index memory; both are limited for all readers of a process
-// together (energon/read/leaf_readers.h). The index is read and checked once; it stays when the tar
-// is closed, so opening the tar again costs two system calls. A shard that was not looked at when
-// the dataset was opened is checked before it is opened for the first time.
+// together (energon/read/leaf_readers.h). The index is read and checked once and kept when the tar
+// is closed, so reopening the tar costs two system calls. A shard that was not checked when the
+// dataset was opened is checked before its first use.
 
 #pragma once
 
@@ -22,8 +22,8 @@
 
 namespace energon {
 
-// Checks that the samples of a shard begin and end where its index says, for an index whose digest
-// was not recorded by prepare().
+// Checks that the samples of a shard begin and end at the offsets of its index. Used if prepare()
+// did not record the digest of the index.
 //
 // `<shard>.tar.idx` has no checksum. An entry that points to the wrong member, for example because
 // of a flipped bit, moves a part of one sample to its neighbor. The neighbor's range then has two
@@ -39,8 +39,8 @@ class SampleBoundaries {
   explicit SampleBoundaries(std::int64_t sample_count)
       : edges_(static_cast<std::size_t>(sample_count)) {}
 
-  /// Records that all parts in the range of `sample` have this key. Requires: its whole range was
-  /// walked.
+  /// Records that all parts in the range of `sample` have this key. Requires: the whole range was
+  /// parsed.
   void note(std::int64_t sample, std::string_view key);
 
   /// Requires: note(sample, …). Throws Error (kCorruptData) if an adjacent range has a part with
@@ -49,7 +49,7 @@ class SampleBoundaries {
   void check(const FileSource& tar, const TarIndex& index, std::int64_t sample);
 
  private:
-  /// XXH3-64 of the keys of the first and last part in a range; 0: not known.
+  /// XXH3-64 of the keys of the first and last part in a range; 0 if not known.
   struct Edges {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
@@ -60,7 +60,7 @@ class SampleBoundaries {
   std::vector<Edges> edges_;
 };
 
-/// Where the samples of a shard are, and what they must be.
+/// Where the samples of a shard are, and the data to verify them.
 struct ShardIndex {
   TarIndex entries;
   std::optional<ChecksumFile> checksums;  ///< nullopt: prepared without checksums, or not requested
@@ -71,8 +71,8 @@ struct ShardIndex {
 /// Not thread-safe. Used only after the fork, so that no two processes share descriptors.
 class ShardCache {
  public:
-  /// `set` must outlive the cache. At most `most_tars` of them stay open, however many the
-  /// budget allows; absent: no such bound.
+  /// `set` must outlive the cache. `most_tars` limits the open tars in addition to the budget;
+  /// unset means no such limit.
   ShardCache(const ShardSet& set, bool with_checksums, std::optional<std::size_t> most_tars,
              const ReadBudgets& budgets);
 
@@ -81,7 +81,7 @@ class ShardCache {
   /// samples).
   const ShardIndex& index(std::int64_t shard);
 
-  /// Begin to load what index() needs of a shard into the CPU's cache, then the place of a sample.
+  /// Prefetch into the CPU's cache what index() needs of a shard, then the place of a sample.
   void prefetch(std::int64_t shard) const { indexes_.prefetch(static_cast<std::size_t>(shard)); }
   void prefetch(std::int64_t shard, std::int64_t sample) const {
     if (const ShardIndex* const index = indexes_.peek(static_cast<std::size_t>(shard))) {
@@ -89,9 +89,9 @@ class ShardCache {
     }
   }
 
-  /// Returns an open tar. All that were returned since begin_round() are valid until the next
-  /// begin_round(), if they are no more than capacity(). Throws Error as index(), and
-  /// TooManyOpenFiles if the system opens no more although all others were closed.
+  /// Returns an open tar. Up to capacity() tars returned since begin_round() are valid until the
+  /// next begin_round(). Throws Error like index(), and TooManyOpenFiles if the system refuses to
+  /// open the tar although all others were closed.
   const FileSource& tar(std::int64_t shard);
   const ShardFile& file(std::int64_t shard) const {
     return set_.shards[static_cast<std::size_t>(shard)];
@@ -104,7 +104,7 @@ class ShardCache {
   const ShardFile& checked(std::size_t number);
 
   const ShardSet& set_;
-  std::unordered_map<std::size_t, ShardFile> checked_;  // those that were not when they came here
+  std::unordered_map<std::size_t, ShardFile> checked_;  // shards checked by this cache
   const bool with_checksums_;
   ValueCache<FileSource> tars_;
   ValueCache<ShardIndex> indexes_;

@@ -26,38 +26,38 @@
 
 namespace energon {
 
-// Reads that are done together: all the tars that they need are open at the same time.
+// A batch of reads, whose tars are all open at the same time.
 
-/// Collects reads, and does them when there are enough, or more tars than may stay open. Not
-/// thread-safe.
+/// Collects reads, and performs them when there are enough bytes, or more tars than may stay open.
+/// Not thread-safe.
 class ReadRound {
  public:
-  /// `helper`: null: reads alone. Both are borrowed.
+  /// If `helper` is null, reads alone. Both arguments are borrowed.
   ReadRound(ShardCache& shards, ReadHelper* helper);
 
-  /// So many bytes are waiting that they should be read before more memory is allocated.
+  /// Whether enough bytes are waiting that they should be read before more memory is allocated.
   bool is_full() const { return bytes_ >= kMostBytes; }
 
-  /// An open tar, valid until the next call of a member function but add(). Ask for all of one
-  /// tar together. Throws Error as ShardCache::tar(), and for reads that were done to make room.
+  /// An open tar, valid until the next call of a member function other than add(). Add all reads
+  /// of a tar in a row. Throws Error like ShardCache::tar(), and for reads performed to make room.
   const FileSource& tar(std::int64_t shard);
-  /// `tar` is the one that tar() returned last.
+  /// Requires: `tar` was returned by the last call of tar().
   void add(const FileSource& tar, std::uint64_t offset, std::span<std::byte> out);
 
-  /// Does the reads that were added. Throws Error as FileSource::read_at().
+  /// Performs the added reads. Throws Error like FileSource::read_at().
   void finish();
 
  private:
-  // As many bytes are read with one waking of the helper. Not all of a batch, so that buffers which
-  // the trainer gives back meanwhile are used.
+  // Bytes per wakeup of the helper. Less than a batch, so that buffers which the trainer returns
+  // meanwhile are reused.
   static constexpr std::size_t kMostBytes = 2 * ReadHelper::kLeastBytes;
 
   ShardCache& shards_;
   ReadHelper* const helper_;
   std::vector<FileRead> reads_;
   std::size_t bytes_ = 0;
-  std::size_t tars_ = 0;    // that were asked for since the last reads
-  std::int64_t last_ = -1;  // of them
+  std::size_t tars_ = 0;    // requested since the last reads
+  std::int64_t last_ = -1;  // the last of these tars
 };
 
 ReadRound::ReadRound(ShardCache& shards, ReadHelper* helper) : shards_(shards), helper_(helper) {
@@ -107,8 +107,8 @@ void ReadRound::finish() {
 
 namespace {
 
-// A state carries these, so they are bounded: with more shards than lines, a line stands for
-// several shards by digest.
+// Part of every state, so the number of lines is bounded: with more shards than lines, a line has
+// the digest of several shards.
 Config describe_shards(const std::vector<ShardFile>& all) {
   constexpr std::size_t kLines = 1024;
   const std::size_t shards_per_line = std::max<std::size_t>((all.size() + kLines - 1) / kLines, 1);
@@ -181,7 +181,7 @@ Webdataset::Position Webdataset::position_of(std::int64_t index) const {
   if (index < 0 || index >= sample_count()) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("sample {} does not exist, the split has {} samples", index, sample_count()));
+        fmt::format("sample {} does not exist: the split has {} samples", index, sample_count()));
   }
   const auto shard =
       std::upper_bound(shard_ends_.begin(), shard_ends_.end(), index) - shard_ends_.begin();
@@ -276,8 +276,8 @@ void WebdatasetReader::locate(SamplePiece& piece, bool verify) {
   piece.range = shard.entries.range(piece.sample);
   if (const std::uint64_t most = dataset_->options().max_sample_bytes; piece.range.size > most) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("sample {} has {} bytes, the limit max_sample_bytes is {}",
-                            piece.sample, piece.range.size, most),
+                fmt::format("sample {} has {} bytes, but max_sample_bytes is {}", piece.sample,
+                            piece.range.size, most),
                 {.path = shards_->file(piece.shard).tar_path, .byte_offset = piece.range.offset});
   }
   if (shard.checksums) {
@@ -286,8 +286,8 @@ void WebdatasetReader::locate(SamplePiece& piece, bool verify) {
   }
 }
 
-// Reads all pieces into `buffers_`. Samples that were read ahead are parsed where they were read,
-// so that only their parts are copied; the others stay without a key.
+// Reads all pieces into `buffers_`. Samples that were read ahead are parsed in the read-ahead
+// block, so that only their parts are copied. The others have no key yet.
 void WebdatasetReader::read_runs(const LeafShare* share, BufferAllocator& allocator,
                                  std::span<Sample> samples) {
   ReadRound round(*shards_, helper_.get());
@@ -328,8 +328,8 @@ ByteView WebdatasetReader::read_ahead(const PieceRun& run, const LeafShare& shar
   return ahead_->read(request, tar, shards_->index(run.shard).entries, end);
 }
 
-// Of several damaged samples, the first in the order of the batch must be reported. So a sample
-// that cannot be parsed goes to its place as it is, and is parsed again in that order.
+// If several samples are damaged, the first in the order of the batch must be reported. So a
+// sample that cannot be parsed is copied verbatim, and parsed again in that order.
 void WebdatasetReader::parse_ahead(const PieceRun& run, ByteView bytes, std::span<Sample> samples) {
   for (std::size_t i = run.first_place; !bytes.empty(); ++i) {
     const std::size_t position = layout_->by_place[i];
@@ -352,7 +352,7 @@ FailedSample WebdatasetReader::describe(std::int64_t index) {
   try {
     sample.bytes = shards_->index(position.shard).entries.range(position.sample);
   } catch (const Error&) {
-    // The bytes stay unknown.
+    // The byte range stays unknown.
   }
   return sample;
 }
@@ -370,7 +370,7 @@ bool WebdatasetReader::can_open_shard(std::int64_t shard) {
     return true;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kIo) {
-      throw;  // the system refuses, which says nothing about the shard
+      throw;  // refused by the system, not caused by the shard
     }
     return false;
   }
@@ -384,18 +384,19 @@ std::int64_t WebdatasetReader::index_at(std::int64_t shard, const ByteRange& byt
   const std::int64_t sample = begin - begins.begin();
   if (begin == begins.end() - 1 || *begin != bytes.offset ||
       index.range(sample).end() != bytes.end()) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("no sample lies at the bytes {} to {} that the join index names; run "
-                            "energon prepare on the metadataset again",
-                            bytes.offset, bytes.end()),
-                {.path = shards_->file(shard).tar_path, .byte_offset = bytes.offset});
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("found no sample at bytes {} to {}, which the join index refers to; run "
+                    "energon prepare on the metadataset again",
+                    bytes.offset, bytes.end()),
+        {.path = shards_->file(shard).tar_path, .byte_offset = bytes.offset});
   }
   return dataset_->first_of_shard(shard) + sample;
 }
 
-// Checks the samples of shards whose index has no recorded digest. Goes by place, so that each
-// shard is opened once, however many there are in a batch. All samples of a shard are noted first,
-// because neighbors that were read together confirm each other's boundaries.
+// Checks the samples of shards whose index has no recorded digest, in the order of their places, so
+// that each shard is opened once per batch. All samples of a shard are noted first, because
+// neighbors that were read together confirm each other's boundaries.
 void WebdatasetReader::check_boundaries(std::span<const Sample> samples) {
   const std::vector<SamplePiece>& pieces = layout_->pieces;
   const std::vector<std::size_t>& by_place = layout_->by_place;
@@ -428,7 +429,7 @@ namespace {
 
 constexpr std::uint64_t kLongestFile = std::uint64_t{1} << 36;
 
-// Of the index or the checksum file, as prepare recorded it or a summary noted it.
+// Digest of the index or the checksum file, from prepare's record or a summary.
 std::optional<std::uint64_t> known_digest(const ShardFile& shard,
                                           const std::string ShardFile::*path) {
   if (path != &ShardFile::index_path) {
@@ -437,8 +438,8 @@ std::optional<std::uint64_t> known_digest(const ShardFile& shard,
   return shard.index_digest ? shard.index_digest : shard.noted_index_digest;
 }
 
-// XXH3 of the digests of one file of each shard. A broken shard counts as none: its line in the
-// configuration says so.
+// XXH3 of the digests of one file of each shard. Broken shards are omitted; their lines in the
+// configuration mark them.
 std::string digest_of_files(std::span<const ShardFile> shards, const std::string ShardFile::*path) {
   std::vector<std::uint64_t> digests(shards.size());
   std::vector<std::size_t> unknown;

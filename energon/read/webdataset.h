@@ -35,10 +35,10 @@ class ShardFingerprint {
   using Members = std::vector<std::pair<std::string, std::string>>;
 
   /// Returns "indexes", the digest of the index files, and, if all shards have checksum files,
-  /// "checksums", the digest of those. Requires: `shards` is the same in each call. The first call
-  /// reads these files, 8 bytes per sample each, except those whose digest is known.
-  /// Broken shards contribute no digest. Throws Error if a file cannot be read; the next call tries
-  /// again.
+  /// "checksums", their digest. Requires: `shards` is the same in each call. The first call reads
+  /// these files (8 bytes per sample each) unless their digest is known.
+  /// Broken shards contribute no digest. Throws Error if a file cannot be read; the next call
+  /// retries.
   const Members& of(std::span<const ShardFile> shards) const;
 
  private:
@@ -49,8 +49,7 @@ class ShardFingerprint {
 /// Which samples of a shard with checksums are verified on reading.
 enum class VerifyChecksums : std::uint8_t {
   kAlways,
-  kSampled,  ///< every 16th sample by position: 1/16 of the cost, finds what is wrong with a whole
-             ///< shard
+  kSampled,  ///< every 16th sample by position: 1/16 of the cost, finds damage of whole shards
   kOff,
 };
 
@@ -58,15 +57,15 @@ struct WebdatasetOptions {
   VerifyChecksums verify_checksums = VerifyChecksums::kAlways;
   /// Maximum number of shards of this dataset that a process keeps open. If it is less than the
   /// number of shards in rotation (parallel slices times logical shards of a worker), files are
-  /// reopened every few samples. Absent: as many as the limit on open files allows for all datasets
-  /// together (energon/read/leaf_readers.h).
+  /// reopened every few samples. Unset means as many as the limit on open files allows for all
+  /// datasets together (energon/read/leaf_readers.h).
   std::optional<std::size_t> open_shards = std::nullopt;
   /// A sample with more bytes than this (headers included) is an error instead of a huge
   /// allocation.
   std::uint64_t max_sample_bytes = std::uint64_t{1} << 36;
   /// A JSON object, stored in the source of every sample.
   std::string subflavors = "{}";
-  /// The parts that samples include; others are skipped. Absent: all parts.
+  /// The parts that samples include; others are skipped. Unset means all parts.
   std::optional<std::vector<std::string>> part_filter = std::nullopt;
 };
 
@@ -169,8 +168,8 @@ class WebdatasetReader final : public LeafReader {
   const std::shared_ptr<const Webdataset> dataset_;
   std::unique_ptr<ShardCache> shards_;
   std::unique_ptr<ReadAhead> ahead_;
-  std::shared_ptr<ReadHelper> helper_;  // null: reads alone
-  // Of the batch that is read; kept to save allocations.
+  std::shared_ptr<ReadHelper> helper_;  // null if the reader reads alone
+  // Buffers for the current batch, reused to save allocations.
   std::unique_ptr<BatchLayout> layout_;
   std::vector<Buffer> buffers_;
   std::size_t usual_parts_ = 0;  // fields of the last sample

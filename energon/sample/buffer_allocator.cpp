@@ -29,14 +29,14 @@ struct AlignedDelete {
 using Memory = std::unique_ptr<std::byte[], AlignedDelete>;
 
 #ifndef NDEBUG
-constexpr std::byte kPoison{0xFF};  // floating point: not a number
+constexpr std::byte kPoison{0xFF};  // NaN as a floating-point value
 #endif
 
 }  // namespace
 
 /// What the live buffers of a pool share with it.
 struct HeapBufferPool::Share {
-  bool is_open = true;  // under the mutex of FreeMemory; false: the pool is gone
+  bool is_open = true;  // guarded by the mutex of FreeMemory; false once the pool is destroyed
 };
 
 /// The free memory of all pools of the process, by size class (powers of two).
@@ -93,15 +93,15 @@ class HeapBufferPool::FreeMemory {
   struct Block {
     Memory memory;
     const Share* share = nullptr;
-    std::uint64_t given_at = 0;  // number of the give_back()
+    std::uint64_t given_at = 0;  // sequence number of the give_back()
   };
 
-  // A child must not inherit the mutex as another thread held it, as its pools need it.
+  // A child must not inherit a mutex that another thread held, because its pools need the mutex.
   FreeMemory() {
     ::pthread_atfork([] { lock(); }, [] { unlock(); }, [] { unlock(); });
   }
 
-  // Not analyzed: the mutex is held over a fork, by handlers.
+  // Not analyzed: fork handlers hold the mutex across the fork.
   static void lock() ENERGON_NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.lock(); }
   static void unlock() ENERGON_NO_THREAD_SAFETY_ANALYSIS { of_process().mutex_.unlock(); }
 
@@ -118,7 +118,7 @@ class HeapBufferPool::FreeMemory {
   }
 
   Mutex mutex_;
-  // Longest unused first.
+  // Least recently used first.
   std::map<std::size_t, std::vector<Block>> free_ ENERGON_GUARDED_BY(mutex_);
   std::size_t cached_bytes_ ENERGON_GUARDED_BY(mutex_) = 0;
   std::uint64_t gives_ ENERGON_GUARDED_BY(mutex_) = 0;
@@ -158,7 +158,7 @@ Buffer BatchMemory::allocate(std::size_t size) {
   return buffer;
 }
 
-// A batch that takes less than others lowers what the next are expected to take by an eighth.
+// A batch that takes less than expected lowers the expectation by an eighth.
 void BatchMemory::end_batch() {
   expected_ = std::max(taken_, expected_ - expected_ / 8);
   taken_ = 0;
@@ -171,7 +171,7 @@ std::size_t tensor_bytes(DType dtype, std::span<const std::int64_t> shape) {
     if (size < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(size), &bytes)) {
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("no tensor has the shape ({})", fmt::join(shape.begin(), shape.end(), ", ")));
+          fmt::format("invalid tensor shape ({})", fmt::join(shape.begin(), shape.end(), ", ")));
     }
   }
   return bytes;

@@ -1,6 +1,6 @@
-// Memory for the values of a pipeline. A BufferAllocator gives the memory for the bytes that a
-// pipeline reads, on the heap or in the shared memory of its worker; BatchMemory cuts buffers out
-// of it for what functions make for one batch; new_tensor() makes a tensor in either.
+// Memory for the values of a pipeline. A BufferAllocator allocates the bytes that a pipeline reads,
+// on the heap or in the shared memory of its worker. BatchMemory cuts those buffers into the
+// smaller ones that functions need for one batch. new_tensor() allocates a tensor in either.
 
 #pragma once
 
@@ -32,11 +32,11 @@ class BufferAllocator {
 };
 
 /// Recycles heap memory: the first touch of fresh pages costs more than the copy into them. All
-/// pools of a process together keep at most kMostCachedBytes for reuse, those that were used last;
-/// what a pool has left is freed with it. Thread-safe.
+/// pools of a process together keep at most kMostCachedBytes for reuse, most recently used first. A
+/// pool's destructor frees the rest. Thread-safe.
 class HeapBufferPool final : public BufferAllocator {
  public:
-  /// More than a few batches in flight need, less than a page cache would miss.
+  /// More than a few batches in flight need, yet too little for the page cache to miss.
   static constexpr std::size_t kMostCachedBytes = std::size_t{256} << 20;
 
   HeapBufferPool();
@@ -46,27 +46,27 @@ class HeapBufferPool final : public BufferAllocator {
 
   Buffer allocate(std::size_t size) override;
 
-  /// Bytes that all pools of this process keep for reuse now.
+  /// Bytes that all pools of this process currently keep for reuse.
   static std::size_t cached_bytes();
 
  private:
   class FreeMemory;
   struct Share;
-  const std::shared_ptr<Share> share_;  // with the live buffers
+  const std::shared_ptr<Share> share_;  // shared with the live buffers
 };
 
-/// One pool of the process, for whoever is given no memory. Thread-safe.
+/// The default pool of the process. Thread-safe.
 BufferAllocator& heap_memory();
 
-/// Cuts buffers out of one that has room for what the last batches took. What is allocated in turn
-/// lies side by side, so tensors that samples of a batch got are one tensor when they are stacked
-/// (wrappers/batching/tensor_batch.h), and many small values take one buffer. Used by one thread;
-/// buffers may be released on any.
+/// Cuts buffers out of one large buffer, sized by what the last batches took. Consecutive
+/// allocations are adjacent: the tensors of a batch's samples are stacked without a copy
+/// (wrappers/batching/tensor_batch.h), and many small values share a buffer. Used by one thread;
+/// buffers may be released on any thread.
 class BatchMemory final : public BufferAllocator {
  public:
   /// Buffers are cut at multiples of this many bytes.
   static constexpr std::size_t kAlignment = 64;
-  /// Larger ones get a buffer of their own.
+  /// Larger allocations get their own buffer.
   static constexpr std::size_t kLargestPart = std::size_t{32} << 20;
 
   /// `buffers` is borrowed.
@@ -74,8 +74,8 @@ class BatchMemory final : public BufferAllocator {
 
   Buffer allocate(std::size_t size) override;
 
-  /// What is allocated from now on belongs to another batch. Holds nothing from here on, so that a
-  /// batch may be sent without a copy if nothing else holds its buffers.
+  /// Ends the batch: later allocations belong to the next one. Drops its references to buffers, so
+  /// a batch whose buffers nobody else holds can be sent without a copy.
   void end_batch();
 
  private:
@@ -83,24 +83,25 @@ class BatchMemory final : public BufferAllocator {
   static constexpr std::size_t kLargestBuffer = std::size_t{256} << 20;
 
   BufferAllocator& buffers_;
-  Buffer rest_;               // of the buffer that parts are cut from
-  std::size_t taken_ = 0;     // in parts, by this batch
-  std::size_t expected_ = 0;  // that a batch takes
+  Buffer rest_;               // unused end of the current buffer
+  std::size_t taken_ = 0;     // bytes allocated by this batch
+  std::size_t expected_ = 0;  // bytes that a batch is expected to take
 };
 
-/// A tensor whose memory may be written until the tensor is handed on.
+/// A tensor whose memory may be written until the tensor is passed on.
 struct NewTensor {
   Tensor tensor;
   std::span<std::byte> bytes;  ///< of tensor.data
 };
 
-/// A new tensor in `memory`, aligned to 64 bytes and not cleared. Debug builds fill it with 0xFF
-/// (floating point: not a number), so that elements that are never written stand out. Throws Error
-/// (kInvalidArgument) if a dimension is negative or the size overflows, and what allocate() throws.
+/// A new uninitialized tensor in `memory`, aligned to 64 bytes. Debug builds fill it with 0xFF (NaN
+/// for floating point), so that elements that are never written stand out. Throws Error
+/// (kInvalidArgument) if a dimension is negative or the size overflows, and whatever allocate()
+/// throws.
 NewTensor new_tensor(DType dtype, std::vector<std::int64_t> shape, BufferAllocator& memory);
 
-/// Bytes of a tensor. Throws Error (kInvalidArgument) if a dimension is negative or the size
-/// overflows.
+/// Size of a tensor in bytes. Throws Error (kInvalidArgument) if a dimension is negative or the
+/// size overflows.
 std::size_t tensor_bytes(DType dtype, std::span<const std::int64_t> shape);
 
 }  // namespace energon

@@ -22,9 +22,9 @@ namespace {
 
 // The byte form of restore keys: docs/formats/restore_key.md.
 //
-// A stage is its number, its integers, then kEnd; or kList, the inner keys and kEnd; or kInner and
-// the inner key. An integer is (kInteger + number of significant bytes), then these bytes, most
-// significant first.
+// A stage is its number and its integers, followed by kEnd; by kList, the inner keys and kEnd; or
+// by kInner and the inner key. An integer is (kInteger + number of significant bytes) and these
+// bytes, most significant first.
 
 namespace key_form {
 
@@ -33,7 +33,7 @@ constexpr char kInner = 0x01;
 constexpr char kList = 0x02;
 constexpr int kMaxDepth = 64;
 
-/// Walks over the byte form of a key, one stage at a time. All members that read throw Error
+/// Reads the byte form of a key, one stage at a time. All reading members throw Error
 /// (kInvalidArgument) with the position of the first invalid byte.
 class ByteParser {
  public:
@@ -51,7 +51,7 @@ class ByteParser {
   /// Skips one whole key and returns where it ended.
   std::size_t skip(int depth = 0);
 
-  /// True at the end mark of a list, which is then passed over.
+  /// True at the end mark of a list, which is then consumed.
   bool at_list_end();
 
   std::size_t position() const { return position_; }
@@ -82,7 +82,7 @@ std::optional<Stage> stage_of(unsigned char number) {
   return std::nullopt;
 }
 
-/// The stage with this name in the text form; nothing if there is none.
+/// The stage with this name in the text form; nullopt if there is none.
 std::optional<Stage> stage_named(std::string_view name) {
   for (const Stage stage : kStages) {
     if (to_string(stage) == name) {
@@ -98,7 +98,7 @@ void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> 
   for (const std::int64_t integer : integers) {
     if (integer < 0) {
       throw Error(ErrorCode::kInternal,
-                  fmt::format("restore key with negative number {}", integer));
+                  fmt::format("restore key with a negative number {}", integer));
     }
     const auto value = static_cast<std::uint64_t>(integer);
     const int length = (static_cast<int>(std::bit_width(value)) + 7) / 8;
@@ -112,7 +112,7 @@ void append_head(std::string& bytes, Stage stage, std::span<const std::int64_t> 
 /// Throws Error (kInvalidArgument) with the position in the text or the bytes of a key.
 [[noreturn]] void fail_at(std::size_t position, std::string_view what) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("restore key breaks at position {}: {}", position, what));
+              fmt::format("invalid restore key at position {}: {}", position, what));
 }
 
 ByteParser::Head ByteParser::head() {
@@ -175,7 +175,7 @@ char ByteParser::tail() {
 
 char ByteParser::take() {
   if (position_ >= bytes_.size()) {
-    fail_at(position_, "it ends too early");
+    fail_at(position_, "unexpected end");
   }
   return bytes_[position_++];
 }
@@ -265,7 +265,7 @@ class TextParser {
       const char* begin = text_.data() + position_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
       if (error != std::errc() || value < 0) {
-        fail_at(position_, "expected a number that is not negative");
+        fail_at(position_, "expected a non-negative number");
       }
       position_ += static_cast<std::size_t>(end - begin);
       result.push_back(value);
@@ -320,7 +320,7 @@ void append_samples(ByteParser& parser, const RestoreKey& key, std::vector<Sampl
         {.index = head.integers[1], .leaf = static_cast<std::uint32_t>(head.integers[0])});
   } else {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' ends in {}, which is no sample that was read",
+                fmt::format("restore key '{}' ends in {}, which is not a sample that was read",
                             key.text(), to_string(head.stage)));
   }
 }

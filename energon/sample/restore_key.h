@@ -74,14 +74,14 @@ class RestoreKey {
   std::string bytes_;
 };
 
-/// Builds RestoreKey::list() of keys that are not in one array, without copies of them.
+/// Builds RestoreKey::list() one key at a time, without an array of keys.
 class RestoreKeyList {
  public:
   /// Integers must not be negative.
   RestoreKeyList(Stage stage, std::initializer_list<std::int64_t> integers);
 
   void add(const RestoreKey& inner) { bytes_ += inner.bytes(); }
-  /// The key. The list must not be used afterwards.
+  /// Returns the key. Do not use the builder afterwards.
   RestoreKey finish();
 
  private:

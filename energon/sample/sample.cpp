@@ -24,22 +24,23 @@ namespace energon {
 namespace {
 
 template <class Kind>
-const Kind& get_as(const Value& value, std::string_view name, std::string_view wanted) {
+const Kind& get_as(const Value& value, std::string_view name, std::string_view expected) {
   if (const auto* found = std::get_if<Kind>(&value.base())) {
     return *found;
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("field '{}' is {}, not {}{}", printable(name), describe(value), wanted,
-                          std::holds_alternative<LazyBytes>(value.base())
-                              ? "; fetch them with LazyBytes::get()"
-                              : ""));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("field '{}' is {}, expected {}{}", printable(name), describe(value), expected,
+                  std::holds_alternative<LazyBytes>(value.base())
+                      ? "; fetch them with LazyBytes::get()"
+                      : ""));
 }
 
 std::string_view text_of(const Value& value, std::string_view name) {
   if (const auto* bytes = std::get_if<SharedBytes>(&value.base())) {
     return bytes->text();
   }
-  return get_as<std::string>(value, name, "a text");
+  return get_as<std::string>(value, name, "a string");
 }
 
 std::string element_name(std::string_view name, std::size_t i) {
@@ -50,10 +51,11 @@ std::string element_name(std::string_view name, std::size_t i) {
 
 BigInteger::BigInteger(std::string digits) : digits_(std::move(digits)) {
   if (!is_valid(digits_)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is no integer: it must be decimal digits without leading zeros, "
-                            "after a '-' if it is below 0",
-                            printable(digits_)));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("'{}' is not an integer: expected decimal digits without leading zeros, "
+                    "after a '-' if negative",
+                    printable(digits_)));
   }
 }
 
@@ -128,7 +130,7 @@ const Value& Sample::at(std::string_view name) const {
     names.push_back(printable(field_name));
   }
   throw Error(ErrorCode::kNotFound,
-              fmt::format("no field '{}'; there are: {}", printable(name), fmt::join(names, ", ")));
+              fmt::format("no field '{}'; available: {}", printable(name), fmt::join(names, ", ")));
 }
 
 const SharedBytes& Sample::bytes(std::string_view name) const {
@@ -154,7 +156,7 @@ double Sample::number(std::string_view name) const {
 }
 
 bool Sample::boolean(std::string_view name) const {
-  return get_as<bool>(at(name), name, "a truth value");
+  return get_as<bool>(at(name), name, "a boolean");
 }
 
 const List& Sample::list(std::string_view name) const {
@@ -170,7 +172,7 @@ const Tuple& Sample::tuple(std::string_view name) const {
 }
 
 const BigInteger& Sample::big_integer(std::string_view name) const {
-  return get_as<BigInteger>(at(name), name, "an integer of any size");
+  return get_as<BigInteger>(at(name), name, "a big integer");
 }
 
 std::vector<SharedBytes> Sample::bytes_list(std::string_view name) const {
@@ -207,7 +209,7 @@ std::string describe(const Value& value) {
   return std::visit(
       Overloaded{
           [](const SharedBytes& bytes) { return fmt::format("{} bytes", bytes.size()); },
-          [](const std::string& text) { return fmt::format("a text of {} bytes", text.size()); },
+          [](const std::string& text) { return fmt::format("a string of {} bytes", text.size()); },
           [](std::int64_t integer) { return fmt::format("the integer {}", integer); },
           [](double number) { return fmt::format("the number {}", number); },
           [](const Tensor& tensor) {
@@ -217,7 +219,7 @@ std::string describe(const Value& value) {
           [](const Mapping& mapping) { return fmt::format("a mapping of {}", mapping.size()); },
           [](const LazyBytes& lazy) { return fmt::format("lazy bytes ({})", lazy.describe()); },
           [](Null) { return std::string("null"); },
-          [](bool truth) { return std::string(truth ? "true" : "false"); },
+          [](bool boolean) { return std::string(boolean ? "true" : "false"); },
           [](const Tuple& tuple) { return fmt::format("a tuple of {}", tuple.items.size()); },
           [](const BigInteger& integer) {
             constexpr std::size_t kMostShown = 40;
@@ -237,7 +239,7 @@ const SampleSource& source_of(const Sample& sample, std::size_t position) {
                    [position](const SampleSource& entry) { return entry.sample == position; });
   if (source == sample.sources.end()) {
     throw Error(ErrorCode::kNotFound,
-                fmt::format("no source is known of sample {} of {}", position, sample.keys.size()));
+                fmt::format("sample {} of {} has no known source", position, sample.keys.size()));
   }
   return *source;
 }
@@ -250,7 +252,7 @@ void feed_number(Xxh3Stream& stream, const void* number) {
   stream.update({static_cast<const std::byte*>(number), 8});
 }
 
-// Each value is fed as its kind, then its content; collections as their size, then their elements.
+// Hashes the kind of each value, then its content: of collections, the size and the elements.
 void feed(Xxh3Stream& stream, const Value& value);
 
 void feed_size(Xxh3Stream& stream, std::uint64_t size) { feed_number(stream, &size); }
@@ -413,13 +415,13 @@ LazyBytes::LazyBytes(std::shared_ptr<LazySource> source) : source_(std::move(sou
 
 SharedBytes LazyBytes::get() const {
   if (source_ == nullptr) {
-    throw Error(ErrorCode::kInvalidArgument, "lazy bytes were moved away and are used afterwards");
+    throw Error(ErrorCode::kInvalidArgument, "lazy bytes were used after they were moved from");
   }
   return source_->get();
 }
 
 std::string LazyBytes::describe() const {
-  return source_ == nullptr ? "lazy bytes that were moved away" : source_->describe();
+  return source_ == nullptr ? "lazy bytes that were moved from" : source_->describe();
 }
 
 // --- Names of fields ---
@@ -428,14 +430,14 @@ namespace {
 
 [[noreturn]] void fail_twice(std::string_view name, std::string_view owner) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("field '{}' comes twice in {}: give each field a name of its own",
+              fmt::format("field '{}' occurs twice in {}: give each field a unique name",
                           printable(name), owner));
 }
 
 }  // namespace
 
 std::optional<std::string_view> find_twice(const Mapping& fields) {
-  constexpr std::size_t kFew = 16;  // then comparing all with all costs less than sorting
+  constexpr std::size_t kFew = 16;  // up to here, comparing all pairs is cheaper than sorting
   if (fields.size() <= kFew) {
     for (std::size_t i = 1; i < fields.size(); ++i) {
       for (std::size_t k = 0; k < i; ++k) {

@@ -5,9 +5,8 @@
 // written into shared memory, displayed, hashed and restored by code that does not know which stage
 // made it.
 //
-// Here, too, is what a sample consists of (its keys, its place in the job, bytes that are fetched
-// on demand), and what stages do with any sample: check the names of its fields, and reuse its
-// memory.
+// This header also defines what a sample consists of (keys, place in the job, bytes fetched on
+// demand), and operations that stages need on any sample: checking field names and reusing memory.
 
 #pragma once
 
@@ -51,8 +50,8 @@ struct BatchPlace {
 
 // The keys of a sample or of the samples of a batch, in one flat array of characters.
 
-/// A list of keys. A key that is read is a view, valid until the list is changed or destroyed. Once
-/// it has grown, a list is cleared and filled again without an allocation.
+/// A list of keys. Access returns a view, valid until the list is changed or destroyed. Clearing
+/// keeps the memory, so a list can be refilled without allocations.
 class Keys {
  public:
   class const_iterator;
@@ -62,7 +61,7 @@ class Keys {
 
   Keys() = default;
   Keys(std::initializer_list<std::string_view> keys);
-  /// The type that keys had before; converts, so that code which sets a vector still works.
+  /// Implicit, so that a vector of strings can be assigned.
   Keys(const std::vector<std::string>& keys);
 
   std::size_t size() const { return ends_.size(); }
@@ -86,7 +85,7 @@ class Keys {
   /// Appends the keys [begin, end) of `other`, which may be this list. Requires: they exist.
   void append(const Keys& other, std::size_t begin, std::size_t end);
   void append(const Keys& other) { append(other, 0, other.size()); }
-  /// Keeps the memory.
+  /// Removes all keys and keeps the memory.
   void clear();
   void reserve(std::size_t count, std::size_t characters);
 
@@ -140,7 +139,7 @@ class Keys::const_iterator {
   friend std::ptrdiff_t operator-(const const_iterator& a, const const_iterator& b) {
     return a.index_ - b.index_;
   }
-  // Requires: both are of one list.
+  // Requires: both belong to the same list.
   friend bool operator==(const const_iterator& a, const const_iterator& b) {
     return a.index_ == b.index_;
   }
@@ -220,17 +219,17 @@ using Mapping = std::vector<std::pair<std::string, Value>>;  ///< ordered
 /// The value of a field that has none, such as a null of JSON.
 using Null = std::monostate;
 
-/// A list of fixed length, which languages such as Python tell apart from a List. Batch functions
-/// take it as one value.
+/// A list of fixed length, which languages such as Python distinguish from a List. Batch functions
+/// treat it as one value.
 struct Tuple {
   List items;
 };
 
-/// An integer that std::int64_t may not hold, as decimal text.
+/// An integer of any size, as decimal text.
 class BigInteger {
  public:
-  /// Digits without leading zeros, after a '-' if it is below 0. Throws Error (kInvalidArgument)
-  /// for any other text.
+  /// Decimal digits without leading zeros, after a '-' if negative. Throws Error (kInvalidArgument)
+  /// for anything else.
   explicit BigInteger(std::string digits);
   static bool is_valid(std::string_view digits);
 
@@ -241,16 +240,16 @@ class BigInteger {
   std::string digits_;
 };
 
-/// The types a field may have. Digests have their indexes: append, never reorder. LazyBytes cannot
-/// be sent between processes.
+/// The types a field may have. Digests include the index of the type: append, never reorder.
+/// LazyBytes cannot be sent between processes.
 using ValueBase = std::variant<SharedBytes, std::string, std::int64_t, double, Tensor, List,
                                Mapping, LazyBytes, Null, bool, Tuple, BigInteger>;
 
-/// How many lists, tuples and mappings of a field may lie in one another if it leaves a process.
+/// Maximum nesting depth of lists, tuples and mappings in a field that is sent between processes.
 inline constexpr int kMaxValueDepth = 64;
 
-/// One field: bytes of a part, text, a number, a tensor, a collection of values, bytes that are
-/// fetched on demand, nothing, a truth value, or an integer of any size.
+/// One field: bytes of a part, a string, a number, a tensor, a collection of values, bytes fetched
+/// on demand, null, a boolean, or an integer of any size.
 struct Value : ValueBase {
   using Base = ValueBase;
   using Base::Base;
@@ -287,31 +286,30 @@ struct Sample {
   /// In the order of `keys`, at least one per key.
   std::vector<SampleSource> sources;
   /// Which micro batch of the job this is. Loaders set it on the batches that next() returns.
-  /// Samples inside a pipeline and results of restore_sample() have none. Neither have batches that
-  /// an adapter cut, joined or repeated. It is no part of the content: digests and certificates
-  /// leave it out.
+  /// Samples inside a pipeline, results of restore_sample(), and batches that an adapter cut,
+  /// joined or repeated have none. Not part of the content: digests and certificates ignore it.
   std::optional<BatchPlace> place = std::nullopt;
 
-  // Access by name and type. Throws Error: kNotFound that lists the existing fields if there is no
-  // field `name`; kInvalidArgument that says what the field holds if it is of another type. The
+  // Access by name and type. If there is no field `name`, throws Error (kNotFound) that lists the
+  // existing fields; if it has another type, Error (kInvalidArgument) that describes its value. The
   // result views or shares the memory of the field.
 
   /// The field `name`.
   const Value& at(std::string_view name) const;
-  /// The bytes of a part. Lazy bytes are not fetched, they are an error.
+  /// The bytes of a part. Lazy bytes are an error; they are not fetched.
   const SharedBytes& bytes(std::string_view name) const;
   const Tensor& tensor(std::string_view name) const;
-  /// A text, or the bytes of a part as text. That they are UTF-8 is not checked.
+  /// A string, or the bytes of a part as a string. Does not check for valid UTF-8.
   std::string_view text(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
-  /// A number; an integer is converted.
+  /// A floating-point number, or an integer converted to one.
   double number(std::string_view name) const;
   bool boolean(std::string_view name) const;
   const List& list(std::string_view name) const;
   const Mapping& mapping(std::string_view name) const;
   const Tuple& tuple(std::string_view name) const;
   const BigInteger& big_integer(std::string_view name) const;
-  /// Of a list, as a batch has for each part: bytes() of each element.
+  /// bytes() of each element of a list. A batch has such a list for each part.
   std::vector<SharedBytes> bytes_list(std::string_view name) const;
   /// text() of each element of a list.
   std::vector<std::string_view> text_list(std::string_view name) const;
@@ -319,11 +317,11 @@ struct Sample {
   /// Null if there is no field `name`.
   const Value* find(std::string_view name) const;
 
-  /// Replaces the field `name`, or adds it after the others.
+  /// Replaces the field `name`, or appends it.
   void set(std::string_view name, Value value);
 };
 
-/// What a value is, for messages: "float32 (3, 224, 224)", "a text of 12 bytes", "a list of 4".
+/// Describes a value for messages: "float32 (3, 224, 224)", "a string of 12 bytes", "a list of 4".
 std::string describe(const Value& value);
 
 /// The first source of the sample at `position` in `keys`; the only one if its data was not joined.
@@ -331,16 +329,16 @@ std::string describe(const Value& value);
 const SampleSource& source_of(const Sample& sample, std::size_t position);
 
 /// XXH3-64 over names and contents of all fields, in order: equal digests mean equal data. Excludes
-/// keys, sources and the place. Fetches lazy bytes and hashes them like other bytes.
+/// keys, sources and the place. Lazy bytes are fetched and hashed like other bytes.
 std::uint64_t digest(const Sample& sample);
 
-/// Total bytes of all payloads in memory (parts, tensors, texts). Lazy bytes count as 0.
+/// Total bytes of all payloads in memory (parts, tensors, strings). Lazy bytes count as 0.
 std::uint64_t payload_bytes(const Sample& sample);
 
 // Checks that field names are unique within a sample, a batch or a mapping.
 //
-// A sample is an ordered list of named values, so only this check rejects duplicate names. It runs
-// on fields that a user function returned, and before samples are batched.
+// Fields are an ordered list, not a map, so nothing else rejects duplicate names. The check runs on
+// fields that a user function returned, and before samples are batched.
 
 /// Returns a name that occurs twice, or nullopt if all names are unique. The result views `fields`.
 std::optional<std::string_view> find_twice(const Mapping& fields);
@@ -349,21 +347,21 @@ std::optional<std::string_view> find_twice(const Mapping& fields);
 /// occurs twice. Does not check nested mappings.
 void check_field_names(const Mapping& fields, std::string_view owner);
 
-/// Checks a sample or batch that a user function made, in the same way. Also throws if one of its
+/// Checks a sample or batch returned by a user function in the same way. Also throws if one of its
 /// sources has no shard.
 void check_made(const Sample& sample);
 
-// Samples that were consumed: empty ones, whose memory the next samples use.
+// Spare samples: emptied samples whose memory is reused.
 //
-// A stage that takes the content out of samples, as batching does, gives what is left of them here;
-// a reader takes its samples from here. So once a pipeline runs, the lists of a sample cost no
-// allocation.
+// A stage that moves the content out of samples, such as batching, returns the empty samples here,
+// and readers take their samples from here. So in a running pipeline, the lists of a sample cost no
+// allocations.
 
-/// An empty sample. Each thread has spare samples of its own.
+/// An empty sample. Each thread has its own spare samples.
 Sample take_spare_sample();
 
-/// Empties `samples`, whose content is dropped, and keeps their memory. At most kMostSpareSamples
-/// are kept, and none with many fields.
+/// Empties `samples` and keeps their memory for reuse: of at most kMostSpareSamples samples, and of
+/// none with many fields.
 void keep_spare_samples(std::vector<Sample>& samples);
 
 inline constexpr std::size_t kMostSpareSamples = 4096;

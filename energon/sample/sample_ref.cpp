@@ -40,12 +40,12 @@ std::uint64_t word_count(std::uint64_t refs, const Widths& widths) {
   return (refs * widths.sum() + 63) / 64;
 }
 
-// Takes numbers out of 64-bit words, the lowest bits first.
+// Extracts numbers from 64-bit words, lowest bits first.
 class BitReader {
  public:
   explicit BitReader(std::string_view words) : words_(words) { load(); }
 
-  /// Requires: width <= 63, and the words have so many bits left.
+  /// Requires: width <= 63, and that many bits are left.
   std::uint64_t take(unsigned width) {
     std::uint64_t value = word_ >> used_;
     used_ += width;
@@ -75,11 +75,11 @@ class BitReader {
 
 void check_count(const ByteReader& reader, std::uint64_t count, std::size_t most) {
   if (count > most) {
-    reader.fail(fmt::format("{} references, at most {} fit", count, most));
+    reader.fail(fmt::format("{} references, expected at most {}", count, most));
   }
 }
 
-// What stands before the bits.
+// The header before the packed bits.
 struct BitsHeader {
   Widths widths;
   std::uint64_t count;
@@ -98,9 +98,9 @@ BitsHeader read_bits_header(ByteReader& reader, std::size_t most) {
   if (widths.index > kMostIndexBits || widths.leaf > kMostLeafBits ||
       widths.repetition > kMostRepetitionBits || header.least_index < 0 ||
       header.least_leaf > UINT32_MAX || header.least_repetition > UINT32_MAX) {
-    reader.fail(fmt::format("numbers of {}, {} and {} bits from {}, {} and {} on", widths.index,
-                            widths.leaf, widths.repetition, header.least_index, header.least_leaf,
-                            header.least_repetition));
+    reader.fail(fmt::format("invalid widths of {}, {} and {} bits from {}, {} and {} on",
+                            widths.index, widths.leaf, widths.repetition, header.least_index,
+                            header.least_leaf, header.least_repetition));
   }
   check_count(reader, header.count, most);
   if (reader.left() != 8 * word_count(header.count, widths)) {
@@ -115,7 +115,7 @@ std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
       read_bits_header(reader, most);
   std::vector<SampleRef> refs(count);
   BitReader bits(reader.raw(reader.left()));
-  std::uint64_t all = 0;  // bits that are set in any sum
+  std::uint64_t all = 0;  // OR of all sums
   std::uint64_t all_of_32 = 0;
   const bool at_once = widths.sum() <= kMostBitsAtOnce;
   for (SampleRef& ref : refs) {
@@ -137,7 +137,7 @@ std::vector<SampleRef> unpack_bits(ByteReader& reader, std::size_t most) {
            static_cast<std::uint32_t>(repetition)};
   }
   if (all > INT64_MAX || all_of_32 > UINT32_MAX) {
-    reader.fail("a sample index, a leaf or a repetition is too large");
+    reader.fail("sample index, leaf or repetition out of range");
   }
   return refs;
 }
@@ -172,7 +172,7 @@ void SampleRefPacker::begin() {
   bytes_ = head.take();
 }
 
-// Appends the lowest `width` bits of `value`, whose others are 0.
+// Appends the lowest `width` bits of `value`. Requires: the other bits are 0.
 void SampleRefPacker::put(std::uint64_t value, unsigned width) {
   word_ |= value << filled_;
   filled_ += width;

@@ -12,9 +12,8 @@
 
 namespace energon {
 
-/// Names one sample of the pipeline's leaf datasets. Sixteen bytes: a buffer of a million
-/// references takes 35 MB including its blocks. Saving the buffer and skipping forward read no
-/// data.
+/// Identifies one sample of the pipeline's leaf datasets in sixteen bytes. A buffer of a million
+/// references takes 35 MB including its blocks; saving it and skipping forward read no data.
 struct SampleRef {
   /// Index of the sample in the concatenation of the leaf's tars, in the order of its split.
   std::int64_t index = 0;
@@ -26,9 +25,9 @@ struct SampleRef {
   bool operator==(const SampleRef&) const = default;
 };
 
-/// Encodes a list of references for saving. Each number takes as many bits as the differences from
-/// the least of its kind need, so a buffer of a million references takes 2 to 5 MB
-/// (docs/formats/checkpoint.md). Not thread-safe.
+/// Encodes a list of references for saving. Each number is stored as its difference from the
+/// minimum of its kind, in the fewest bits that fit all of them, so a buffer of a million
+/// references takes 2 to 5 MB (docs/formats/checkpoint.md). Not thread-safe.
 class SampleRefPacker {
  public:
   /// Inspects references that will be added, to determine the widths.
@@ -45,11 +44,11 @@ class SampleRefPacker {
   SampleRef most_;
   std::size_t count_ = 0;
   std::string bytes_;
-  std::uint64_t word_ = 0;  // not yet in bytes_
-  unsigned filled_ = 0;     // bits of it
+  std::uint64_t word_ = 0;  // bits not yet appended to bytes_
+  unsigned filled_ = 0;     // number of bits in word_
 };
 
-/// Decodes the output of a SampleRefPacker. Throws Error (kCorruptData) for other bytes, or for
+/// Decodes the output of a SampleRefPacker. Throws Error (kCorruptData) for invalid bytes, or for
 /// more than `most` references. The limit is needed because references to sample 0 of leaf 0 take
 /// no bytes, so the size of `bytes` does not bound their number.
 std::vector<SampleRef> unpack_sample_refs(std::string_view bytes, std::size_t most);

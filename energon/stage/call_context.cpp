@@ -34,21 +34,21 @@ double CallRng::uniform() { return static_cast<double>(next_64() >> 11U) * 0x1p-
 
 double CallRng::uniform(double low, double high) {
   if (!std::isfinite(low) || !std::isfinite(high) || !(low < high)) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("uniform({}, {}): give two finite numbers, the lower one first", low, high));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("uniform({}, {}): expected two finite numbers, the lower one first",
+                            low, high));
   }
   const double drawn = low + (high - low) * uniform();
-  return drawn < high ? drawn : low;  // rounding can reach `high`
+  return drawn < high ? drawn : low;  // rounding can yield `high`
 }
 
 std::int64_t CallRng::integer(std::int64_t n) {
   if (n <= 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("integer({}): there is no number in [0, {})", n, n));
+                fmt::format("integer({}): the range [0, {}) is empty", n, n));
   }
   const auto count = static_cast<std::uint64_t>(n);
-  const std::uint64_t uneven = -count % count;  // 2^64 mod n: as many draws would be too many
+  const std::uint64_t uneven = -count % count;  // 2^64 mod n: this many values must be rejected
   std::uint64_t drawn = next_64();
   while (drawn < uneven) {
     drawn = next_64();
@@ -59,7 +59,7 @@ std::int64_t CallRng::integer(std::int64_t n) {
 bool CallRng::chance(double p) {
   if (!(p >= 0 && p <= 1)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("chance({}): a probability is in [0, 1]", p));
+                fmt::format("chance({}): expected a probability in [0, 1]", p));
   }
   return uniform() < p;
 }

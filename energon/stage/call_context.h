@@ -1,5 +1,5 @@
-// What a user function can query besides its data: a CallContext, with the generator of its random
-// numbers, a CallRng.
+// CallContext: what a user function can query besides its data, including its random number
+// generator, a CallRng.
 
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace energon {
 
-// Random numbers for functions of the user.
+// Random numbers for user functions.
 //
-// The draws are written out here, since those of <random> differ between standard libraries: a
-// restored sample is augmented the same way by every build.
+// The distributions are implemented here because those of <random> differ between standard
+// libraries; a restored sample must be augmented the same way by every build.
 
-/// A standard UniformRandomBitGenerator over MT19937, so that <random> and std::shuffle take it,
-/// and the usual draws. For one thread.
+/// The usual draws over MT19937. Also a standard UniformRandomBitGenerator, for <random> and
+/// std::shuffle. Not thread-safe.
 class CallRng {
  public:
   using result_type = std::uint32_t;
@@ -44,7 +44,7 @@ class CallRng {
   /// True with probability `p`. Throws Error (kInvalidArgument) unless 0 <= p <= 1.
   bool chance(double p);
   /// A seed in [0, 2^63) for another generator, such as that of torch (at::manual_seed,
-  /// torch.Generator().manual_seed): two words. A new one each time.
+  /// torch.Generator().manual_seed): two words. Each call returns a new seed.
   std::int64_t seed();
 
  private:
@@ -53,10 +53,10 @@ class CallRng {
   Mt19937 generator_;
 };
 
-/// What the calls of one stage share.
+/// Resources shared by all calls of one stage.
 struct CallResources {
   std::uint32_t seed = 0;  ///< of the job, not of the worker
-  /// Null: the heap.
+  /// Null means the heap.
   std::shared_ptr<BufferAllocator> memory = nullptr;
 };
 
@@ -71,9 +71,9 @@ class CallContext {
   /// as before. Created on first use.
   CallRng& rng();
 
-  /// Memory for tensors and bytes that the function makes: in a worker, shared memory that is sent
-  /// without a copy. What is allocated in turn lies side by side
-  /// (energon/sample/buffer_allocator.h). Values may keep their buffers longer than the call.
+  /// Memory for tensors and bytes that the function creates: in a worker, shared memory that is
+  /// sent without a copy. Consecutive allocations are adjacent (energon/sample/buffer_allocator.h).
+  /// Values may keep their buffers beyond the call.
   BufferAllocator& memory() const;
 
   /// Number of calls of the function before this one, on this logical shard.
@@ -91,8 +91,8 @@ class CallContext {
 template <class Signature>
 class ContextFunction;
 
-/// A std::function that gets a CallContext after its arguments. Also takes functions that need no
-/// context: those of the arguments alone.
+/// A std::function that gets a CallContext after its arguments. Also accepts functions of the
+/// arguments alone.
 template <class Result, class... Arguments>
 class ContextFunction<Result(Arguments...)>
     : public std::function<Result(Arguments..., CallContext& context)> {
@@ -102,7 +102,7 @@ class ContextFunction<Result(Arguments...)>
 
   template <class Function>
   requires std::is_invocable_r_v<Result, Function&, Arguments...>
-  // NOLINTNEXTLINE(google-explicit-constructor): as std::function's
+  // NOLINTNEXTLINE(google-explicit-constructor): like std::function
   ContextFunction(Function function)
       : Base([function = std::move(function)](Arguments... arguments, CallContext&) mutable {
           return function(std::forward<Arguments>(arguments)...);

@@ -30,8 +30,8 @@ void Dataset::next_many(std::int64_t count, std::vector<Sample>& samples) {
 
 std::int64_t Dataset::skip_batches(std::int64_t /*count*/, std::int64_t /*batch_size*/) {
   throw Error(ErrorCode::kUnsupported,
-              "the micro batch size cannot change: the last stage of the pipeline makes no batches "
-              "of a fixed number of samples");
+              "cannot change the micro batch size: the last stage of the pipeline does not make "
+              "batches of a fixed number of samples");
 }
 
 std::int64_t Dataset::skip_by_running(std::int64_t count) {

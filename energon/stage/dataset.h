@@ -1,6 +1,5 @@
-// A stream of samples or batches, which a loader runs: how a loader makes one for each logical
-// shard (PipelineFactory), what the stream gets from the loader (PipelineContext), and what it
-// reports while it runs (PipelineMonitor).
+// Dataset: a stream of samples or batches, which a loader runs. A loader makes one for each logical
+// shard (PipelineFactory) and gives it a PipelineContext; the stream reports to a PipelineMonitor.
 
 #pragma once
 
@@ -44,8 +43,8 @@ class Dataset : public Savable {
   /// see its samples to know what it yields (filters, packing, groups).
   virtual std::int64_t skip(std::int64_t count) = 0;
 
-  /// Whether skip() makes the items that it skips, so that a replay takes as long as the first run.
-  /// A worker then stores its state more often (energon/worker/worker_checkpoints.h).
+  /// Whether skip() computes the items that it skips, so that a replay takes as long as the first
+  /// run. A worker then stores its state more often (energon/worker/worker_checkpoints.h).
   virtual bool skip_makes_items() const { return true; }
 
   /// Skips up to `count` batches of `batch_size` samples each, regardless of the batch size of the
@@ -57,26 +56,26 @@ class Dataset : public Savable {
   /// (kInvalidArgument) if the key belongs to another pipeline or is out of range.
   virtual Sample restore_sample(const RestoreKey& key) = 0;
 
-  /// Checks, as far as possible without reading, that this pipeline emits items with such keys: the
-  /// stages match and the samples exist. Throws Error (kInvalidArgument). The default accepts every
-  /// key.
+  /// Checks, as far as possible without reading, that this pipeline can emit an item with this key:
+  /// the stages match and the samples exist. Throws Error (kInvalidArgument). The default accepts
+  /// every key.
   virtual void check_key(const RestoreKey& /*key*/) const {}
 
  protected:
-  /// Implements skip() for a stage whose items cannot be counted without making them: makes and
-  /// drops them.
+  /// Implements skip() for a stage whose items cannot be counted without computing them: computes
+  /// and drops them.
   std::int64_t skip_by_running(std::int64_t count);
 };
 
 // What a pipeline reports while it runs: counters of its stages, and failures that its error policy
-// allowed to be skipped.
+// allowed it to skip.
 //
 // The loader owns the monitor. In a worker, the counters and a note of the samples that a function
 // is working on are in shared memory: the parent can read them at any time, even after the worker's
 // death. Reports are sent with the batches (energon/worker/statistics.h).
 
 /// Written by the thread that drives the pipeline, read by any thread. All accesses are relaxed.
-/// Counts start when the pipeline is made.
+/// Counts start at the creation of the pipeline.
 struct StageCounters {
   std::atomic<std::uint64_t> samples{0};        ///< emitted by the stage
   std::atomic<std::uint64_t> bytes{0};          ///< their payload; counted by reading stages only
@@ -95,7 +94,7 @@ class PipelineMonitor {
   /// the monitor.
   virtual StageCounters& stage(std::string_view name) = 0;
 
-  /// Records a failure that the policy allowed to be skipped.
+  /// Records a failure that the policy allowed the stage to skip.
   virtual void report(const FailureReport& report) = 0;
 
   /// Mark the begin and the end of a call to a function of the stage whose counters are `stage`.
@@ -104,16 +103,16 @@ class PipelineMonitor {
   virtual void begin_work(const StageCounters& /*stage*/, std::span<const Sample> /*samples*/) {}
   virtual void end_work() {}
 
-  /// Shows that a replay goes on, even if no function is called and no file is read.
+  /// Signals that a replay makes progress, even if no function is called and no file is read.
   virtual void note_replayed() {}
 
-  /// Whether begin_work() has ended the work: what passes through the stages now is no failure of
-  /// a sample, and leaves the pipeline as it is.
+  /// Whether begin_work() has interrupted the work. An exception that passes through the stages is
+  /// then not a failure of a sample and does not change the pipeline.
   virtual bool is_interrupted() const { return false; }
 
-  /// Counts events in which samples were left out, for any reason except a filter. A worker stores
-  /// a checkpoint after each batch in which this number grew, so that a restore never has to skip
-  /// over a dropped sample.
+  /// Number of times that samples were left out, for any reason except a filter. A worker stores a
+  /// checkpoint after each batch in which this number grew, so that a restore never has to replay a
+  /// dropped sample.
   std::uint64_t drops() const { return drops_.load(std::memory_order_relaxed); }
   void note_drop() { drops_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -121,8 +120,8 @@ class PipelineMonitor {
   std::atomic<std::uint64_t> drops_{0};  // no_monitor() is used by several threads
 };
 
-/// A monitor that discards everything, for pipelines that are not monitored. All threads share it,
-/// and it is there until the process ends, so a pipeline may outlive the thread that made it.
+/// A monitor that discards everything. Shared by all threads and never destroyed, so a pipeline may
+/// outlive the thread that made it.
 PipelineMonitor& no_monitor();
 
 class LeafReaders;
@@ -130,17 +129,17 @@ class LeafReaders;
 /// Readers without a helper thread; see energon/read/leaf_readers.h.
 std::shared_ptr<LeafReaders> make_leaf_readers();
 
-/// What the pipeline is made for, and where it allocates.
+/// What a pipeline needs to know about its place in the job, and where it allocates.
 struct PipelineContext {
   WorkerConfig config = {};
   int local_index = 0;      ///< index of the logical shard within the rank
-  BufferAllocator& memory;  ///< for the bytes that are read
-  /// For what functions make (CallContext::memory()). Whoever takes the batches of the pipeline
-  /// calls end_batch() after each.
+  BufferAllocator& memory;  ///< for the bytes that it reads
+  /// For values that functions create (CallContext::memory()). The consumer of the pipeline calls
+  /// end_batch() after each batch.
   std::shared_ptr<BatchMemory> batch_memory = std::make_shared<BatchMemory>(memory);
   PipelineMonitor& monitor = no_monitor();
   /// Shared by all pipelines of a process, so that a worker with many logical shards keeps no more
-  /// files open than a worker with one.
+  /// files open than one with a single logical shard.
   std::shared_ptr<LeafReaders> readers = make_leaf_readers();
 
   int logical_shard() const { return config.logical_shard(local_index); }
@@ -152,7 +151,7 @@ struct PipelineContext {
 /// files lazily or not at all.
 using PipelineFactory = std::function<std::unique_ptr<Dataset>(const PipelineContext&)>;
 
-/// Exit code of a worker that ended itself: a call of next() exceeded the time limit of the
+/// Exit code of a worker that ended itself because a call of next() exceeded the time limit of the
 /// watchdog (wrappers/watch/watchdog.h).
 inline constexpr int kWatchdogExitCode = 75;
 

@@ -41,7 +41,7 @@ void DebugLog::write(const Config& line) {
   if (!enabled()) {
     return;
   }
-  // Keys are bytes: what is not UTF-8 is replaced, for this is for people.
+  // Keys are bytes. The log is for people, so invalid UTF-8 is replaced.
   const std::string text = line.dump(-1, ' ', false, Config::error_handler_t::replace) + "\n";
   write_all(file_.get(), as_bytes(text), "cannot write the debug log", {.path = path_});
 }

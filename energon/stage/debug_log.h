@@ -1,10 +1,9 @@
-// A log of what loaders and workers deliver, for later inspection of the order. One JSON object per
-// line.
+// A log of what loaders and workers deliver, to inspect the order later. One JSON object per line.
 //
 // The parent and each worker write to their own files. The lines and their fields follow Energon: t
 // (what happened), r (rank), w (worker, null in the parent), and for a delivered batch worker_id,
 // worker_idx (number in that worker's stream), idx (number in the rank's stream; continues after a
-// restore), iter_idx (number in this epoch), global_idx (number since the loader was made), keys.
+// restore), iter_idx (number in this epoch), global_idx (number since the loader's creation), keys.
 
 #pragma once
 
@@ -21,11 +20,11 @@ namespace energon {
 /// Not thread-safe. A log with an empty path does nothing.
 class DebugLog {
  public:
-  /// No log.
+  /// Logs nothing.
   DebugLog() = default;
   /// Opens the file `path` for appending. In `path`, "{pid}" is replaced by the process id and
   /// "{worker_id}" by a number that is unique in the job: rank * (workers + 1) for the parent, rank
-  /// * (workers + 1) + worker + 1 for a worker. `worker` is absent in the parent. Throws Error
+  /// * (workers + 1) + worker + 1 for a worker. `worker` is unset in the parent. Throws Error
   /// (kIo).
   DebugLog(std::string_view path, const WorkerConfig& config, std::optional<int> worker);
 

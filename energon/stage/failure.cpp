@@ -31,7 +31,7 @@ std::string to_string(const FailureReport& report) {
   const FailedSample& first = report.samples.front();
   text += fmt::format(" [shard: {}/{}", printable(first.dataset_path), printable(first.shard_name));
   if (report.is_shard_broken) {
-    return text + ", all of it]";
+    return text + ", all samples]";
   }
   text += fmt::format(", sample: {}", printable(first.key));
   if (first.bytes.size != 0) {

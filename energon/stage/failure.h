@@ -25,13 +25,13 @@ namespace energon {
 /// Thrown by a user function to leave this sample out. The sample is counted but not reported.
 class SkipSample : public std::exception {
  public:
-  const char* what() const noexcept override { return "the sample asks to be skipped"; }
+  const char* what() const noexcept override { return "the sample was skipped on request"; }
 };
 
 /// Thrown by a user function to end the stream, regardless of the policy.
 class FatalSampleError : public std::exception {
  public:
-  /// `detail`: that of the Error that it becomes (Error::detail()).
+  /// `detail` becomes the Error::detail() of the resulting Error.
   explicit FatalSampleError(std::string message, std::string detail = {})
       : message_(std::move(message)), detail_(std::move(detail)) {}
   const char* what() const noexcept override { return message_.c_str(); }
@@ -44,24 +44,24 @@ class FatalSampleError : public std::exception {
 
 /// One of the samples that a stage was working on when it failed.
 struct FailedSample {
-  std::string key = {};  ///< empty if the failure occurred before it was known
+  std::string key = {};  ///< empty if the failure occurred before the key was known
   std::string dataset_path = {};
   std::string shard_name = {};
-  std::optional<std::int64_t> index_in_shard = std::nullopt;  ///< absent: not known
-  ByteRange bytes = {};                                       ///< size 0: not known
+  std::optional<std::int64_t> index_in_shard = std::nullopt;  ///< unset if not known
+  ByteRange bytes = {};                                       ///< size 0 if not known
 };
 
 /// Describes a sample, or each sample of a batch.
 std::vector<FailedSample> failed_samples(const Sample& sample);
 
-/// One failure that a policy allowed to be skipped.
+/// One failure that a policy allowed the stage to skip.
 struct FailureReport {
   std::string stage = {};
   ErrorCode code = ErrorCode::kInternal;
   std::string cause = {};
-  std::vector<FailedSample> samples = {};  ///< left out; several if the stage works on several
-  /// The shard itself cannot be read: all its samples are left out, and `samples` names only the
-  /// first.
+  std::vector<FailedSample> samples =
+      {};  ///< left out; several if the stage processes several at once
+  /// The shard itself cannot be read. All its samples are left out; `samples` has only the first.
   bool is_shard_broken = false;
   std::int64_t consecutive = 1;  ///< failures of this stage in a row, this one included
   /// Error::detail() of the failure; at most kMaxErrorDetailBytes.
@@ -78,9 +78,10 @@ using FailureHandler = std::function<FailureAction(const FailureReport& report)>
 
 struct ErrorPolicy {
   FailureAction action = FailureAction::kFail;
-  /// If set, decides instead of `action`.
+  /// If set, replaces `action`.
   FailureHandler handler = nullptr;
-  /// This many failures in a row end the stream even if each could be skipped; 0: no limit.
+  /// Number of failures in a row that end the stream even if each could be skipped; 0 means no
+  /// limit.
   std::int64_t tolerance = 100;
 };
 

@@ -7,8 +7,8 @@
 namespace energon {
 namespace {
 
-// What a sample may be blamed for. The rest says something about the machine, the caller or us:
-// while a disk fails or descriptors are missing (kIo), every sample would look broken.
+// Errors that a sample may have caused. The others have causes in the machine, the caller or this
+// library: while a disk fails or descriptors run out (kIo), every sample would look broken.
 bool is_about_data(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
@@ -34,7 +34,7 @@ struct Failure {
   bool may_be_skipped;
 };
 
-// What was thrown as an Error of the stage.
+// Converts the exception into an Error of the stage.
 Failure describe(const std::exception_ptr& thrown, const std::string& stage) {
   try {
     std::rethrow_exception(thrown);
@@ -122,10 +122,11 @@ void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSamp
 void StageGuard::leave_out(std::uint64_t samples) {
   left_out_ += static_cast<std::int64_t>(samples);
   if (most_left_out_ > 0 && left_out_ >= most_left_out_) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("stage '{}' left out {} samples in a row, all that there are on this "
-                            "logical shard, again and again: nothing of it can be used",
-                            name_, left_out_));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("stage '{}' left out {} samples in a row, repeatedly all samples of this "
+                    "logical shard: none of its data can be used",
+                    name_, left_out_));
   }
 }
 

@@ -23,11 +23,11 @@ namespace energon {
 struct StageOptions {
   std::string name = {};   ///< shown in reports, statistics and config()
   std::uint32_t seed = 0;  ///< of the job, for CallContext::rng()
-  /// For CallContext::memory(); null: the heap.
+  /// For CallContext::memory(); null means the heap.
   std::shared_ptr<BufferAllocator> memory = nullptr;
   ErrorPolicy policy = {};
-  /// This many samples in a row that yield nothing are an Error. Without this bound, a stage that
-  /// can use no sample would loop forever in an endless epoch. 0: no bound.
+  /// Number of samples in a row without output that is an Error; 0 means no limit. Without a limit,
+  /// a stage that cannot use any sample would loop forever in an endless epoch.
   std::int64_t most_left_out = 0;
   /// Must outlive the stage.
   std::reference_wrapper<PipelineMonitor> monitor = no_monitor();
@@ -45,7 +45,7 @@ class StageGuard {
         monitor_(options.monitor),
         counters_(monitor_.get().stage(name_)) {}
 
-  /// Ends what note_work() began.
+  /// Ends the work that note_work() announced.
   class Work {
    public:
     explicit Work(PipelineMonitor& monitor) : monitor_(monitor) {}
@@ -67,9 +67,9 @@ class StageGuard {
   void note_work(std::span<const Sample> samples) { monitor_.get().begin_work(counters_, samples); }
 
   /// Returns the result of `function()`, or nullopt if it failed or skipped and the samples are
-  /// left out. `samples()` returns them as a vector of FailedSample; it is called only if
+  /// left out. `samples()` returns them as a vector of FailedSample and is called only if
   /// `function()` throws. Throws Error if the policy requires it, after too many failures in a row,
-  /// and for errors not caused by a sample (cancelled, limits, bugs, memory).
+  /// and for errors not caused by a sample (cancellation, limits, bugs, memory).
   template <class Function, class Samples>
   auto run(Function&& function, Samples&& samples)
       -> std::optional<std::invoke_result_t<Function>> {
@@ -87,7 +87,7 @@ class StageGuard {
   void handle(const std::exception_ptr& thrown, std::vector<FailedSample> samples,
               bool is_shard_broken);
 
-  /// Whether the policy may allow `error` to be skipped.
+  /// Whether the policy may skip `error`.
   bool may_pass(const Error& error) const;
 
   /// Resets the counts of consecutive failures and of consecutive samples that yielded nothing.

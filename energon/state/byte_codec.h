@@ -26,14 +26,14 @@ class ByteWriter {
   void u64(std::uint64_t value) { raw(&value, sizeof(value)); }
   void i64(std::int64_t value) { raw(&value, sizeof(value)); }
   void f64(double value) { raw(&value, sizeof(value)); }
-  /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+  /// Seven bits per byte, lowest first; the highest bit is set if more bytes follow.
   void varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) {
       u8(static_cast<std::uint8_t>(value) | 0x80);
     }
     u8(static_cast<std::uint8_t>(value));
   }
-  /// 0, -1, 1, -2, … as 0, 1, 2, 3, …
+  /// Zigzag: maps 0, -1, 1, -2, … to 0, 1, 2, 3, …
   void signed_varint(std::int64_t value) {
     varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
@@ -42,12 +42,12 @@ class ByteWriter {
     u32(checked_length(value));
     raw(value.data(), value.size());
   }
-  /// The length of a text as it is written. Throws as text().
+  /// The length of a string as a u32. Throws like text().
   static std::uint32_t checked_length(std::string_view value) {
     if (value.size() > UINT32_MAX) {
       throw Error(
           ErrorCode::kResourceExhausted,
-          fmt::format("a text or saved field of {} bytes is longer than 4 GiB", value.size()));
+          fmt::format("a string or saved field of {} bytes is longer than 4 GiB", value.size()));
     }
     return static_cast<std::uint32_t>(value.size());
   }
@@ -65,8 +65,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-/// All reading functions throw Error (kCorruptData) with the name of the input and the position in
-/// it.
+/// All reading functions throw Error (kCorruptData) with the name of the input and the byte
+/// position.
 class ByteReader {
  public:
   /// `what` names the input in errors, such as "state". Both views must outlive the reader.
@@ -89,14 +89,14 @@ class ByteReader {
         return value;
       }
     }
-    fail("a number of more than 64 bits");
+    fail("integer of more than 64 bits");
   }
   std::int64_t signed_varint() {
     const std::uint64_t value = varint();
     return static_cast<std::int64_t>((value >> 1) ^ (0 - (value & 1)));
   }
-  /// A reader of the next `size` bytes, which this one passes over. Its errors name the same
-  /// positions.
+  /// Skips the next `size` bytes and returns a reader of them, whose errors count positions from
+  /// the begin of the whole input.
   ByteReader part(std::size_t size) {
     const std::size_t begin = position_;
     raw(size);
@@ -107,7 +107,7 @@ class ByteReader {
   std::string_view text() { return raw(u32()); }
   std::string_view raw(std::size_t size) {
     if (size > left()) {
-      fail(fmt::format("{} bytes expected, {} are left", size, left()));
+      fail(fmt::format("expected {} bytes, found {}", size, left()));
     }
     const std::string_view view = bytes_.substr(position_, size);
     position_ += size;
@@ -118,8 +118,8 @@ class ByteReader {
   std::uint32_t count(std::size_t element_size) {
     const std::uint32_t value = u32();
     if (value > left() / element_size) {
-      fail(
-          fmt::format("{} elements announced, there is room for {}", value, left() / element_size));
+      fail(fmt::format("the count is {}, but at most {} elements fit into the remaining bytes",
+                       value, left() / element_size));
     }
     return value;
   }
@@ -129,12 +129,12 @@ class ByteReader {
   /// Throws unless all bytes were read.
   void finish() const {
     if (left() != 0) {
-      fail(fmt::format("{} bytes too many", left()));
+      fail(fmt::format("{} unexpected bytes at the end", left()));
     }
   }
   [[noreturn]] void fail(std::string_view reason) const {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("{} is damaged at its byte {}: {}", what_, position_, reason));
+                fmt::format("{} is damaged at byte {}: {}", what_, position_, reason));
   }
 
  private:

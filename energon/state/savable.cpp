@@ -23,7 +23,7 @@ std::string text_of(const Config& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// A value as it stands in a message: whole leaves and ranks are no help on one line.
+// A value for one line of a message: large objects and lists are only counted.
 std::string brief(const Config& value) {
   std::string text = text_of(value);
   if (text.size() <= kLongestValue) {
@@ -37,7 +37,7 @@ std::string brief(const Config& value) {
     return fmt::format("[{} entries]", value.size());
   }
   std::size_t end = kLongestValue;
-  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {  // not within a character
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {  // do not split a character
     --end;
   }
   return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
@@ -94,7 +94,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
     for (const auto& [name, value] : config.items()) {
       if (!expected.contains(name) && !is_side_file_digest(name)) {
         differences.push_back(
-            fmt::format("{}.{}: {}, expected not to be set", here, name, brief(value)));
+            fmt::format("{}.{}: {}, expected it to be unset", here, name, brief(value)));
       }
     }
   } else if (config.is_array() && expected.is_array() && config.size() == expected.size()) {
@@ -103,7 +103,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
     }
   } else if (config.is_array() && expected.is_array() &&
              text_of(config).size() + text_of(expected).size() > kLongestValue) {
-    // What follows the first entry that differs is shifted.
+    // Entries after the first difference are likely shifted, so only that one is shown.
     differences.push_back(
         fmt::format("{}: {} entries, expected {}", here, config.size(), expected.size()));
     const std::size_t both = std::min(config.size(), expected.size());
@@ -119,7 +119,7 @@ void compare_configs(const Config& config, const Config& expected, const std::st
           fmt::format("{}[{}]: not set, expected {}", here, both, brief(expected[both])));
     } else {
       differences.push_back(
-          fmt::format("{}[{}]: {}, expected not to be set", here, both, brief(config[both])));
+          fmt::format("{}[{}]: {}, expected it to be unset", here, both, brief(config[both])));
     }
   } else if (config != expected) {
     differences.push_back(fmt::format("{}: {}, expected {}", here, brief(config), brief(expected)));

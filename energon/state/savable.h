@@ -27,9 +27,9 @@ class Savable {
   /// The position after the items yielded so far. Has no side effects.
   virtual State save_state() const = 0;
 
-  /// Continues from `state`: yields the items that followed when it was saved. Throws Error
-  /// (kMismatch) that lists all differences if the state belongs to another pipeline; this object
-  /// is then unchanged.
+  /// Continues from `state`: yields the items that followed when the state was saved. If the state
+  /// belongs to another pipeline, throws Error (kMismatch) that lists all differences, and leaves
+  /// this object unchanged.
   void restore_state(const State& state);
 
   /// The settings that determine the order, inner stages included: equal configs mean equal
@@ -50,22 +50,20 @@ class Savable {
   static void apply(Savable& stage, const State& state) { stage.apply_state(state); }
 };
 
-// The digests of side files in the configuration of a dataset. A configuration has them only where
-// the data has the files: checksums, for example, can be written later. docs/formats/checkpoint.md
-// defines them.
+// Digests of side files in the configuration of a dataset. A digest is present only if the dataset
+// has the file; checksums, for example, can be added later. Defined in docs/formats/checkpoint.md.
 
 inline constexpr std::array<std::string_view, 2> kSideFileDigests = {"indexes", "checksums"};
 
-/// A copy of `config` without these members, at any depth.
+/// A copy of `config` without these digests, at any depth.
 Config without_side_files(const Config& config);
 
-/// Appends "path: <a>, expected <b>" for every leaf in which the configs differ. Digests of side
-/// files are compared only where both configs have them.
+/// Appends "path: <a>, expected <b>" for every value in which the configs differ. Digests of side
+/// files are compared only if both configs have them.
 void compare_configs(const Config& config, const Config& expected, const std::string& path,
                      std::vector<std::string>& differences);
 
-/// The values of all members called `name` in `config`, at any depth and in order; empty if there
-/// are none.
+/// The values of all members called `name` in `config`, at any depth, in order of occurrence.
 Config values_of_member(const Config& config, std::string_view name);
 
 }  // namespace energon

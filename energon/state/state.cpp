@@ -19,14 +19,14 @@
 namespace energon {
 namespace {
 
-// Kinds of values in the byte forms of states: the place of the type in StateValue. Frozen: append,
+// Kinds of values in the byte forms of states: the index of the type in StateValue. Frozen: append,
 // never renumber.
 
 void write_kind(ByteWriter& writer, const StateValue& value) {
   writer.u8(static_cast<std::uint8_t>(value.index()));
 }
 
-/// Returns a value of the kind that follows, 0 or empty. Throws Error (kCorruptData).
+/// Reads a kind and returns its default value (0 or empty). Throws Error (kCorruptData).
 StateValue read_kind(ByteReader& reader) {
   static_assert(std::variant_size_v<StateValue> == 3);
   const std::uint8_t kind = reader.u8();
@@ -42,7 +42,7 @@ StateValue read_kind(ByteReader& reader) {
   reader.fail("unknown kind of field");
 }
 
-constexpr std::size_t kMostReserved = 16;  // fields or children, before they were read
+constexpr std::size_t kMostReserved = 16;  // fields or children, reserved before they are read
 
 std::string_view kind_name(const StateValue& value) {
   using Name = std::string_view;
@@ -65,11 +65,12 @@ const Value& field(const State& state, std::string_view name) {
       break;
     }
   }
-  throw Error(ErrorCode::kMismatch,
-              fmt::format("state of {} has no field '{}' of the expected kind", state.type, name));
+  throw Error(
+      ErrorCode::kMismatch,
+      fmt::format("the state of a {} has no field '{}' of the expected kind", state.type, name));
 }
 
-// Such as the seed and the draws of a generator.
+// Text such as "<seed> <draws>" of a generator.
 bool is_short_text(std::string_view bytes) {
   constexpr std::size_t kLongest = 40;
   return bytes.size() <= kLongest &&
@@ -98,8 +99,8 @@ void encode_into(ByteWriter& writer, const State& state) {
   }
 }
 
-// Exactly what encode_into() writes: a state may be megabytes, which are not to be moved while the
-// writer grows.
+// The exact size of what encode_into() writes. Reserving it avoids copies of states of megabytes
+// while the writer grows.
 std::size_t encoded_size(const State& state) {
   std::size_t size = 4 + state.type.size() + 4 + 4;
   for (const auto& [name, value] : state.fields) {
@@ -172,7 +173,8 @@ void check_counts(const State& state, std::initializer_list<std::string_view> na
   for (const std::string_view name : names) {
     const std::int64_t value = state.integer(name);
     if (value < 0 || value > kMostInState) {
-      differences.push_back(fmt::format("{}: {} is {}", state.type, name, value));
+      differences.push_back(
+          fmt::format("{}: {} is {}, which is out of range", state.type, name, value));
     }
   }
 }
@@ -181,7 +183,7 @@ void compare_shapes(const State& state, const State& expected, const std::string
                     std::vector<std::string>& differences) {
   const std::string here = path.empty() ? expected.type : path + "/" + expected.type;
   if (state.type != expected.type) {
-    differences.push_back(fmt::format("{}: the state is of a {}", here, printable(state.type)));
+    differences.push_back(fmt::format("{}: found the state of a {}", here, printable(state.type)));
     return;
   }
   for (const auto& [name, value] : expected.fields) {
@@ -258,17 +260,18 @@ nlohmann::ordered_json describe_state(const State& state) {
 
 namespace {
 
-// What stands before the values of a state. Higher numbers: a structure.
-constexpr std::uint64_t kPlain = 0;  // a state tree with its own structure follows
+// The number that precedes the values of a state. Numbers from kFirstStructure on name a structure.
+constexpr std::uint64_t kPlain = 0;  // a complete state tree follows
 constexpr std::uint64_t kFirstStructure = 1;
 
-// A structure may have at most this many bytes for each byte of values; else the state is written
-// plain. So a file of a few bytes cannot ask for the memory of many large structures.
+// Limit on bytes of structure per byte of values; above it, the state is written as kPlain. This
+// keeps a file of a few bytes from requesting the memory of many large structures.
 constexpr std::size_t kMostStructurePerValue = 8;
 
 constexpr std::size_t kShortestStructure = 12;
 constexpr std::size_t kShortestField = 5;
-constexpr std::size_t kMostReservedOfStructure = 16;  // fields or children, before they were read
+constexpr std::size_t kMostReservedOfStructure =
+    16;  // fields or children, reserved before they are read
 
 void split(const State& state, ByteWriter& structure, ByteWriter& values) {
   structure.text(state.type);
@@ -326,8 +329,9 @@ void read_values(ByteReader& reader, State& state) {
                    [&](std::vector<std::int64_t>& integers) {
                      const std::uint64_t count = reader.varint();
                      if (count > reader.left()) {
-                       reader.fail(fmt::format("{} numbers announced, there is room for {}", count,
-                                               reader.left()));
+                       reader.fail(fmt::format(
+                           "the count is {}, but at most {} integers fit into the remaining bytes",
+                           count, reader.left()));
                      }
                      integers.resize(count);
                      for (std::int64_t& integer : integers) {
@@ -348,7 +352,7 @@ bool is_large_enough(std::size_t values, std::size_t structure) {
 
 }  // namespace
 
-// Mostly that of the state before.
+// Usually the structure of the previous state.
 std::uint64_t StructureWriter::number_of_structure() {
   const std::string& structure = structure_.bytes();
   if (!structures_.empty() && *structures_[last_] == structure) {
@@ -402,8 +406,8 @@ State StructureReader::read(ByteReader& reader) const {
     return decode_state(reader.raw(size));
   }
   if (number - kFirstStructure >= structures_.size()) {
-    reader.fail(fmt::format("a state has structure {}, there are {}", number - kFirstStructure,
-                            structures_.size()));
+    reader.fail(fmt::format("a state has structure {}, but there are only {}",
+                            number - kFirstStructure, structures_.size()));
   }
   const Structure& structure = structures_[number - kFirstStructure];
   if (!is_large_enough(size, structure.size_bytes)) {

@@ -40,35 +40,34 @@ struct State {
   const std::vector<std::int64_t>& integers(std::string_view name) const;
 };
 
-/// Upper bound of counters in a state, so that no stage overflows when it keeps counting.
+/// Upper bound of counters in a state: leaves room to keep counting without overflow.
 inline constexpr std::int64_t kMostInState = std::int64_t{1} << 60;
 
-/// How deep states may nest: the limit of both forms, binary and JSON.
+/// Maximum nesting depth of states, in both the binary and the JSON form.
 inline constexpr int kMaxStateDepth = 64;
 
-/// Appends "<type>: <field> is <value>" for each integer field in `names` that is not in [0,
-/// kMostInState].
+/// Appends a line for each integer field in `names` that is not in [0, kMostInState].
 void check_counts(const State& state, std::initializer_list<std::string_view> names,
                   std::vector<std::string>& differences);
 
 /// Appends every difference in shape between `state` and `expected` (types, fields, kinds, number
-/// of inner stages), each as "path: what is there, what was expected".
+/// of inner stages), each as "path: <found>, expected <expected>".
 void compare_shapes(const State& state, const State& expected, const std::string& path,
                     std::vector<std::string>& differences);
 
-/// Converts to the byte form and back. decode_state() throws Error (kCorruptData) with the
-/// position. It allocates nothing from an unchecked length.
+/// Converts to and from the byte form. decode_state() throws Error (kCorruptData) with the
+/// position, and never allocates by an unchecked length.
 std::string encode_state(const State& state);
 State decode_state(std::string_view bytes);
 
-/// A description for people: bytes are shown as length and digest, short text as it is.
+/// A description for people: bytes as length and digest, short text verbatim.
 nlohmann::ordered_json describe_state(const State& state);
 
-// States that share their structure: types, names and kinds once, for all of them.
+// States that share their structure: types, names and kinds are stored once for all of them.
 //
 // The logical shards of a job run the same pipeline, so their states differ only in values. A
-// structure is a state tree without values; the values of a state follow from it in order, as
-// numbers of variable length. docs/formats/checkpoint.md has both.
+// structure is a state tree without values. The values of a state are stored in the order of its
+// structure, as varints. docs/formats/checkpoint.md defines both.
 
 /// Writes states and collects their structures. Not thread-safe.
 class StructureWriter {
@@ -85,7 +84,7 @@ class StructureWriter {
   std::unordered_map<std::string, std::uint64_t> numbers_;
   std::vector<const std::string*> structures_;  // keys of numbers_, by number
   std::uint64_t last_ = 0;
-  ByteWriter structure_;  // of the last state; reused, as is the next
+  ByteWriter structure_;  // of the last state; reused, like the next member
   ByteWriter values_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kShownLength = 80;
 constexpr int kMaxJsonDepth = 512;
 
-// The value as an integer; nothing if it is none or does not fit.
+// The value as an integer; nullopt if it is not an integer or out of range.
 std::optional<std::int64_t> as_integer(const nlohmann::ordered_json& json) {
   const bool fits = json.is_number_integer() &&
                     (!json.is_number_unsigned() ||
@@ -25,10 +25,10 @@ std::optional<std::int64_t> as_integer(const nlohmann::ordered_json& json) {
   return fits ? std::optional(json.get<std::int64_t>()) : std::nullopt;
 }
 
-// The value in a few words.
+// A short description of the value.
 std::string shown(const nlohmann::ordered_json& json) {
   if (json.is_object()) {
-    return fmt::format("an object with {} members", json.size());
+    return fmt::format("an object of {} members", json.size());
   }
   if (json.is_array()) {
     return fmt::format("a list of {}", json.size());
@@ -79,7 +79,7 @@ StateValue value_from_json(const JsonReader& value) {
   }
   value.require_only({"base64", "text"});
   if (value.json().size() != 1) {
-    value.fail("either 'text' or 'base64' is expected");
+    value.fail("expected either 'text' or 'base64'");
   }
   if (const auto text = value.find("text")) {
     return text->text();
@@ -87,7 +87,7 @@ StateValue value_from_json(const JsonReader& value) {
   const JsonReader encoded = value.member("base64");
   std::optional<std::string> bytes = from_base64(encoded.text());
   if (!bytes) {
-    encoded.fail("it is no base64");
+    encoded.fail("expected base64");
   }
   return *std::move(bytes);
 }
@@ -101,7 +101,7 @@ State state_from(const JsonReader& json, int depth) {
   state.type = json.member("type").text();
   const JsonReader fields = json.member("fields");
   if (!fields.json().is_object()) {
-    fields.fail("an object is expected");
+    fields.fail("expected an object");
   }
   for (const auto& [name, value] : fields.json().items()) {
     state.fields.emplace_back(name, value_from_json(fields.member(name)));
@@ -140,7 +140,7 @@ bool JsonReader::is_null() const { return json_->is_null(); }
 std::int64_t JsonReader::integer() const {
   const std::optional<std::int64_t> value = as_integer(*json_);
   if (!value) {
-    fail("an integer of 64 bits is expected");
+    fail("expected a 64-bit integer");
   }
   return *value;
 }
@@ -148,28 +148,28 @@ std::int64_t JsonReader::integer() const {
 std::int64_t JsonReader::count() const {
   const std::int64_t value = integer();
   if (value < 0) {
-    fail("it must not be negative");
+    fail("expected a non-negative integer");
   }
   return value;
 }
 
 bool JsonReader::boolean() const {
   if (!json_->is_boolean()) {
-    fail("true or false is expected");
+    fail("expected true or false");
   }
   return json_->get<bool>();
 }
 
 const std::string& JsonReader::text() const {
   if (!json_->is_string()) {
-    fail("a text is expected");
+    fail("expected a string");
   }
   return json_->get_ref<const std::string&>();
 }
 
 std::vector<std::int64_t> JsonReader::integers() const {
   if (!json_->is_array()) {
-    fail("a list of integers is expected");
+    fail("expected a list of integers");
   }
   std::vector<std::int64_t> integers;
   integers.reserve(json_->size());
@@ -177,7 +177,7 @@ std::vector<std::int64_t> JsonReader::integers() const {
     const std::optional<std::int64_t> value = as_integer(element);
     if (!value) {
       JsonReader(element, fmt::format("{}[{}]", path_, integers.size()))
-          .fail("an integer of 64 bits is expected");
+          .fail("expected a 64-bit integer");
     }
     integers.push_back(*value);
   }
@@ -186,7 +186,7 @@ std::vector<std::int64_t> JsonReader::integers() const {
 
 std::vector<JsonReader> JsonReader::elements() const {
   if (!json_->is_array()) {
-    fail("a list is expected");
+    fail("expected a list");
   }
   std::vector<JsonReader> elements;
   for (const auto& element : *json_) {
@@ -198,14 +198,14 @@ std::vector<JsonReader> JsonReader::elements() const {
 JsonReader JsonReader::member(std::string_view name) const {
   std::optional<JsonReader> found = find(name);
   if (!found) {
-    fail(fmt::format("'{}' is missing", name));
+    fail(fmt::format("expected a member '{}'", name));
   }
   return *std::move(found);
 }
 
 std::optional<JsonReader> JsonReader::find(std::string_view name) const {
   if (!json_->is_object()) {
-    fail("an object is expected");
+    fail("expected an object");
   }
   const auto found = json_->find(std::string(name));
   return found == json_->end()
@@ -215,18 +215,18 @@ std::optional<JsonReader> JsonReader::find(std::string_view name) const {
 
 void JsonReader::require_only(std::initializer_list<std::string_view> known) const {
   if (!json_->is_object()) {
-    fail("an object is expected");
+    fail("expected an object");
   }
   for (const auto& [name, value] : json_->items()) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      fail(fmt::format("'{}' is not known", printable(name)));
+      fail(fmt::format("unknown member '{}'", printable(name)));
     }
   }
 }
 
 void JsonReader::fail(std::string_view reason) const {
   throw Error(ErrorCode::kCorruptData,
-              fmt::format("{}: {}; it is {}", path_, reason, shown(*json_)));
+              fmt::format("{}: {}, found {}", path_, reason, shown(*json_)));
 }
 
 ordered_json state_to_json(const State& state) {

@@ -1,12 +1,12 @@
-// The JSON form of a state, for state dictionaries that people read and programs store, and the
-// reader of JSON that this library wrote and that may have been edited by hand.
+// The JSON form of a state, for state dictionaries that people read and programs store, and a
+// checking reader for JSON that may have been edited by hand.
 //
 //   {"type": "ShuffleBuffer",
 //    "fields": {"drawn": 3, "open": [1, 2], "rng": {"base64": "AAEC"}, "name": {"text": "a"}},
 //    "inner": [{"type": "Slices", "fields": {…}}]}
 //
-// The conversion is lossless: a round trip gives an equal state. See docs/formats/checkpoint.md.
-// Anything unexpected is an Error that names its path, such as "state.inner[0].fields.rng".
+// The conversion is lossless. See docs/formats/checkpoint.md. Invalid input is an Error that names
+// the path, such as "state.inner[0].fields.rng".
 
 #pragma once
 
@@ -31,11 +31,11 @@ nlohmann::ordered_json state_to_json(const State& state);
 State state_from_json(const nlohmann::ordered_json& json, const std::string& path = "state");
 
 /// Throws Error (kCorruptData) with `path` if lists and objects are nested more than 512 deep. Call
-/// it before any recursive operation on JSON from outside, even a copy.
+/// this before any recursive operation on untrusted JSON, even a copy.
 void check_depth(const nlohmann::ordered_json& json, const std::string& path);
 
-/// A value and its path. All members throw Error (kCorruptData) with the path. A copy costs only
-/// the copy of the path.
+/// A JSON value and its path. All members throw Error (kCorruptData) with the path. Copying copies
+/// only the path.
 class JsonReader {
  public:
   /// Borrows `json`, which must outlive this reader and all readers made from it. `path` names
@@ -47,7 +47,7 @@ class JsonReader {
   bool is_null() const;
 
   std::int64_t integer() const;
-  /// An integer that is not negative.
+  /// A non-negative integer.
   std::int64_t count() const;
   bool boolean() const;
   const std::string& text() const;
@@ -61,8 +61,8 @@ class JsonReader {
   /// Throws unless this is an object whose members are all listed in `known`.
   void require_only(std::initializer_list<std::string_view> known) const;
 
-  /// The message also shows the value: a number or the start of a text; for lists and objects only
-  /// their size.
+  /// Throws "<path>: <reason>, found <value>". Of strings, the message shows the start; of lists
+  /// and objects, the size.
   [[noreturn]] void fail(std::string_view reason) const;
 
  private:

@@ -131,7 +131,7 @@ TEST_CASE("what does not exist is named", "[cli]") {
                 "the output is a folder");
   // Flags, not the names of the options that they set.
   check_refused({"run", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
-                "--logical-shards is 5, which is no multiple of --world-size 2");
+                "--logical-shards is 5, which is not a multiple of --world-size 2");
   check_refused({"run", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
                 missing);
 }
@@ -230,7 +230,7 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
     CAPTURE(path);
     CHECK(run_energon({"run", path, "--mode", "val", "--num-workers", "0"}).exit_code == 0);
     check_refused({"run", path, "--mode", "val", "--num-workers", "0", "--max-sample-bytes", "5"},
-                  1, "the limit max_sample_bytes is 5");
+                  1, "max_sample_bytes is 5");
   }
 }
 

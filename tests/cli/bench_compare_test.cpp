@@ -117,10 +117,10 @@ TEST_CASE("what is no result of bench is refused with the place", "[cli][bench]"
   Compared(good, other).check_refused("version 9, this program knows 1");
   other = good;
   other["repetitions"][1]["seconds"] = 0;
-  Compared(good, other).check_refused("result.repetitions[1]: a repetition without samples");
+  Compared(good, other).check_refused("result.repetitions[1]: expected samples and a time");
   other = good;
   other["repetitions"][1].erase("samples");
-  Compared(good, other).check_refused("'samples' is missing");
+  Compared(good, other).check_refused("expected a member 'samples'");
   other = good;
   other["repetitions"] = Json::array();
   Compared(good, other).check_refused("at least one repetition");

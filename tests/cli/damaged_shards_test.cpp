@@ -106,7 +106,7 @@ TEST_CASE("get compares a sample with the parts that the database lists", "[cli]
   const ProgramResult result = run_energon({"get", folder.path(), "a2"});
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err, Catch::Contains("shard 'a.tar'"));
-  CHECK_THAT(result.err, Catch::Contains("(cls, seg, txt) than lie"));
+  CHECK_THAT(result.err, Catch::Contains("(cls, seg, txt) that differ"));
 }
 
 TEST_CASE("with --on-error skip nothing is delivered that lacks a part", "[cli][damage]") {

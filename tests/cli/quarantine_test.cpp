@@ -121,7 +121,7 @@ TEST_CASE("a shard that cannot be read is counted as a shard, not as a sample",
         .err;
   };
   CHECK_THAT(left_out(), Catch::Contains("1 broken shard with all samples left out, the last") &&
-                             Catch::Contains("shard-000.tar, all of it]"));
+                             Catch::Contains("shard-000.tar, all samples]"));
   damage("shard-001.tar", 3 * kSampleBytes + 1, '#');
   CHECK_THAT(left_out(),
              Catch::Contains("1 sample in 1 shard and 1 broken shard with all samples left out"));

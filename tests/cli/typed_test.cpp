@@ -85,7 +85,7 @@ TEST_CASE("prepare writes the type of the samples, run and get make them", "[cli
   const auto json = nlohmann::json::parse(batch.out);
   CHECK(json.at("as_read") == false);
   CHECK(json.at("samples")[0].at("parts") ==
-        nlohmann::json::array({{{"name", "text"}, {"value", "a text of 6 bytes"}}}));
+        nlohmann::json::array({{{"name", "text"}, {"value", "a string of 6 bytes"}}}));
 
   const auto sample = run_energon({"get", folder.path(), "2", "--typed"});
   INFO(sample.err);

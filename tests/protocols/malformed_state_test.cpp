@@ -49,13 +49,13 @@ TEST_CASE("the state of a job whose configuration is of no job is refused with t
   };
   CHECK(refused("/ranks/0/config/rank", 0) == "no error");
   CHECK(refused("/ranks/0/config/world_size", 0) ==
-        "ranks[0].config.world_size: it must be in [1, 1048576]; it is 0");
+        "ranks[0].config.world_size: expected a value in [1, 1048576], found 0");
   CHECK(refused("/ranks/0/config/world_size", std::int64_t{1} << 32) ==
-        "ranks[0].config.world_size: it must be in [1, 1048576]; it is 4294967296");
+        "ranks[0].config.world_size: expected a value in [1, 1048576], found 4294967296");
   CHECK(refused("/ranks/0/config/pipeline/type", 5) ==
-        "ranks[0].config.pipeline.type: a text is expected; it is 5");
+        "ranks[0].config.pipeline.type: expected a string, found 5");
   CHECK(refused("/ranks/0/config", Dict{{"rank", 0}}) ==
-        "ranks[0].config: 'pipeline' is missing; it is an object with 1 members");
+        "ranks[0].config: expected a member 'pipeline', found an object of 1 members");
 }
 
 TEST_CASE("a dictionary that is nested without end is refused", "[protocols]") {
@@ -67,7 +67,7 @@ TEST_CASE("a dictionary that is nested without end is refused", "[protocols]") {
         "state_dict.source: too deeply nested");
   dict["steps"] = nested(100'000);
   CHECK(error_of([&] { loader.load_state_dict(dict); }, ErrorCode::kCorruptData) ==
-        "state_dict.steps: an integer of 64 bits is expected; it is an object with 1 members");
+        "state_dict.steps: expected a 64-bit integer, found an object of 1 members");
   CHECK(loader.state_dict() == before);
 
   RestartableRank rank(std::make_shared<energon::SavableDataLoader>(uneven_workers()),

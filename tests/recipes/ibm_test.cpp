@@ -165,7 +165,8 @@ TEST_CASE("IBM-14 without usable samples there is an error, not an endless searc
             while (loader.next()) {
             }
           } catch (const energon::Error& error) {
-            return error.message().find("nothing of it can be used") == std::string::npos ? 2 : 0;
+            return error.message().find("none of its data can be used") == std::string::npos ? 2
+                                                                                             : 0;
           }
           return 1;
         },

@@ -147,7 +147,7 @@ TEST_CASE("a function that adds a field twice is named with field and sample",
                BatchFunction([](std::span<Sample>) { return Mapping(); }));
   CHECK_THAT(
       error_of_first({.encode_sample = energon::MapFunction(with_field_twice), .batch = function}),
-      Catch::Contains("field 'txt' comes twice") && Catch::Contains("000003"));
+      Catch::Contains("field 'txt' occurs twice") && Catch::Contains("000003"));
 }
 
 TEST_CASE("samples with a field twice are refused by every batch function, not read beyond",
@@ -164,7 +164,7 @@ TEST_CASE("samples with a field twice are refused by every batch function, not r
     }
     samples[odd].fields.emplace_back("a", std::int64_t{3});
     CHECK_THAT(error_of([&] { call_function(function, samples); }, ErrorCode::kInvalidArgument),
-               Catch::Contains("field 'a' comes twice in sample 's" + std::to_string(odd)));
+               Catch::Contains("field 'a' occurs twice in sample 's" + std::to_string(odd)));
   }
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("a field twice in a mapping of each sample is refused", "[wrappers][od
   }
   CHECK_THAT(error_of([&] { call_function(energon::generic_batch, samples); },
                       ErrorCode::kInvalidArgument),
-             Catch::Contains("field 'm.x' comes twice in sample 'k'"));
+             Catch::Contains("field 'm.x' occurs twice in sample 'k'"));
 }
 
 TEST_CASE("a leaf that gives a field twice is an Error of the batch", "[wrappers][odd_functions]") {
@@ -190,14 +190,14 @@ TEST_CASE("a leaf that gives a field twice is an Error of the batch", "[wrappers
       energon::val_pipeline(std::make_shared<const LeafWithFieldTwice>(),
                             {.task_encoder = encoder, .batch_size = 4})({.memory = memory});
   CHECK_THAT(error_of([&] { stream->next(); }, ErrorCode::kInvalidArgument),
-             Catch::Contains("field 'x' comes twice in sample 'sample 0'"));
+             Catch::Contains("field 'x' occurs twice in sample 'sample 0'"));
 }
 
 TEST_CASE("a field twice is refused wherever a function gives fields",
           "[wrappers][odd_functions]") {
   const Mapping twice = {{"f", std::int64_t{1}}, {"f", std::int64_t{2}}};
   const auto fail = [](TaskEncoder encoder) {
-    CHECK_THAT(error_of_first(std::move(encoder)), Catch::Contains("field 'f' comes twice"));
+    CHECK_THAT(error_of_first(std::move(encoder)), Catch::Contains("field 'f' occurs twice"));
   };
   fail({.encode_sample = energon::FlatMapFunction([&](Sample, CallContext&) {
           return [&, count = 0]() mutable -> std::optional<Sample> {
@@ -274,7 +274,7 @@ TEST_CASE("batches and packs with a field twice are reported with their samples"
   REQUIRE(odd.monitor().reports().size() == 1);
   const energon::FailureReport& report = odd.monitor().reports()[0];
   CHECK(report.stage == stage);
-  CHECK_THAT(report.cause, Catch::Contains("field 'f' comes twice in the batch of '000010'"));
+  CHECK_THAT(report.cause, Catch::Contains("field 'f' occurs twice in the batch of '000010'"));
   REQUIRE(report.samples.size() == 10);
   for (std::size_t i = 0; i < 10; ++i) {
     CAPTURE(i);

@@ -20,10 +20,9 @@ namespace {
 }
 
 [[noreturn]] void fail_twice(std::string_view field, std::string_view owner) {
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("field '{}' comes twice in sample '{}': give each field a name of its own",
-                  printable(field), printable(owner)));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("field '{}' occurs twice in sample '{}': give each field a unique name",
+                          printable(field), printable(owner)));
 }
 
 // One list per name, in the order of first appearance; `prefix` is written before names in errors.
@@ -75,10 +74,9 @@ Tensor number_tensor(const List& values, DType dtype, BufferAllocator& memory) {
 }
 
 std::string_view kind_of(const Value& value) {
-  constexpr std::string_view kKinds[] = {"raw bytes",     "text",       "an integer",
-                                         "a number",      "a tensor",   "a list",
-                                         "a mapping",     "lazy bytes", "null",
-                                         "a truth value", "a tuple",    "an integer of any size"};
+  constexpr std::string_view kKinds[] = {"raw bytes", "a string",  "an integer", "a number",
+                                         "a tensor",  "a list",    "a mapping",  "lazy bytes",
+                                         "null",      "a boolean", "a tuple",    "a big integer"};
   static_assert(std::size(kKinds) == std::variant_size_v<Value::Base>);
   return kKinds[value.base().index()];
 }

@@ -72,20 +72,22 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
         "found 0");
   CHECK(refused("/micro_batch_size", 0) ==
         "state.micro_batch_size: it is 0, but must be in [1, 2147483647]");
-  CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: true or false is expected");
-  CHECK(refused("/config", "x") == "state.config: an object is expected");
+  CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: expected true or false, found 0");
+  CHECK(refused("/config", "x") == "state.config: expected an object, found \"x\"");
   CHECK(refused("/checkpoints", energon::Config::array()) ==
         "state.checkpoints: there are none, at least one is expected");
   CHECK(refused("/checkpoints/0/offset", -1) ==
-        "state.checkpoints[0].offset: it must not be negative");
+        "state.checkpoints[0].offset: expected a non-negative integer, found -1");
   CHECK(refused("/checkpoints/0/logical_shard", 1 << 20) ==
-        "state.checkpoints[0].logical_shard: there are not so many logical shards");
+        "state.checkpoints[0].logical_shard: expected a valid logical shard, found 1048576");
   CHECK(refused("/checkpoints/1/certificate", "ffffffffffffffg0") ==
-        "state.checkpoints[1].certificate: 16 hexadecimal digits are expected");
+        "state.checkpoints[1].certificate: expected 16 hexadecimal digits, found "
+        "\"ffffffffffffffg0\"");
   CHECK(refused("/checkpoints/1/certificate", "0xffffffffffffff") ==
-        "state.checkpoints[1].certificate: 16 hexadecimal digits are expected");
+        "state.checkpoints[1].certificate: expected 16 hexadecimal digits, found "
+        "\"0xffffffffffffff\"");
   CHECK(refused("/checkpoints/0/state/type", nullptr) ==
-        "state.checkpoints[0].state.type: a text is expected");
+        "state.checkpoints[0].state.type: expected a string, found null");
 }
 
 namespace {
@@ -124,30 +126,30 @@ TEST_CASE("a configuration that is of no loader is refused with the path", "[loa
   const auto refused = refused_in_both_forms;
   CHECK(refused("/config/world_size", 2) == "no error");
   CHECK(refused("/config/world_size", 0) ==
-        "state.config.world_size: it must be in [1, 1048576]; it is 0");
+        "state.config.world_size: expected a value in [1, 1048576], found 0");
   CHECK(refused("/config/world_size", std::int64_t{1} << 32) ==
-        "state.config.world_size: it must be in [1, 1048576]; it is 4294967296");
+        "state.config.world_size: expected a value in [1, 1048576], found 4294967296");
   CHECK(refused("/config/world_size", "2") ==
-        "state.config.world_size: an integer of 64 bits is expected; it is \"2\"");
-  CHECK(refused("/config/rank", 2) == "state.config.rank: it must be in [0, 1]; it is 2");
-  CHECK(refused("/config/rank", -1) == "state.config.rank: it must be in [0, 1]; it is -1");
+        "state.config.world_size: expected a 64-bit integer, found \"2\"");
+  CHECK(refused("/config/rank", 2) == "state.config.rank: expected a value in [0, 1], found 2");
+  CHECK(refused("/config/rank", -1) == "state.config.rank: expected a value in [0, 1], found -1");
   CHECK(refused("/config/num_workers", 4097) ==
-        "state.config.num_workers: it must be in [0, 4096]; it is 4097");
+        "state.config.num_workers: expected a value in [0, 4096], found 4097");
   CHECK(refused("/config/seed_offset", nullptr) ==
-        "state.config.seed_offset: an integer of 64 bits is expected; it is null");
+        "state.config.seed_offset: expected a 64-bit integer, found null");
   CHECK(refused("/config/logical_shards", 3) ==
-        "state.config.logical_shards: it must be in [4, 1048576]; it is 3");
+        "state.config.logical_shards: expected a value in [4, 1048576], found 3");
   CHECK(refused("/config/pipeline", energon::Config::array({1, 2})) ==
-        "state.config.pipeline: an object is expected; it is a list of 2");
+        "state.config.pipeline: expected an object, found a list of 2");
   CHECK(refused("/config/pipeline/inner/type", 5) ==
-        "state.config.pipeline.inner.type: a text is expected; it is 5");
+        "state.config.pipeline.inner.type: expected a string, found 5");
   CHECK(refused("/config/pipeline/inner", energon::Config::array({{{"type", nullptr}}})) ==
-        "state.config.pipeline.inner[0].type: a text is expected; it is null");
+        "state.config.pipeline.inner[0].type: expected a string, found null");
   CHECK(refused("/config", {{"world_size", 1 << 20}, {"num_workers", 2}, {"pipeline", {{}}}}) ==
-        "state.config: 2097152 workers are more than 1048576; it is an object with 3 members");
+        "state.config: 2097152 workers exceed the limit of 1048576, found an object of 3 members");
   CHECK(refused("/config",
                 {{"logical_shards", 4}, {"division", "odd"}, {"pipeline", {{"type", "Leaf"}}}}) ==
-        "state.config.division: it must be even or energon; it is \"odd\"");
+        "state.config.division: expected even or energon, found \"odd\"");
 }
 
 TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {

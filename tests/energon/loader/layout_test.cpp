@@ -154,8 +154,9 @@ TEST_CASE("IBM-12 fewer logical shards than workers are refused with both number
                         Catch::Contains("[4, "));
   CHECK_THROWS_WITH(construct({.world_size = 4, .num_workers = 3, .logical_shards = 8}),
                     Catch::Contains("[12, "));
-  CHECK_THROWS_WITH(construct({.world_size = 4, .logical_shards = 10}),
-                    Catch::Contains("no multiple of world_size 4") && Catch::Contains("8 or 12"));
+  CHECK_THROWS_WITH(
+      construct({.world_size = 4, .logical_shards = 10}),
+      Catch::Contains("not a multiple of world_size 4") && Catch::Contains("8 or 12"));
   CHECK_NOTHROW(construct({.world_size = 4, .logical_shards = 10, .allow_uneven = true}));
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("draws are repeated exactly, at the edges of blocks too", "[energon][r
   }
 }
 
-TEST_CASE("after very many draws the words are saved", "[energon][rng]") {
+TEST_CASE("after very many draws, the words are saved", "[energon][rng]") {
   Mt19937 generator(kSeed);
   std::mt19937 standard(kSeed);
   for (std::uint64_t i = 0; i < Mt19937::kMostRepeated; ++i) {
@@ -85,10 +85,10 @@ TEST_CASE("after very many draws the words are saved", "[energon][rng]") {
     CAPTURE(i);
     REQUIRE(resumed() == standard());
   }
-  CHECK((resumed.save() == words_of(standard)));  // its seed is not known
+  CHECK((resumed.save() == words_of(standard)));  // the seed is not known
 }
 
-TEST_CASE("a generator goes on from its words", "[energon][rng]") {
+TEST_CASE("a generator continues from its words", "[energon][rng]") {
   for (const int draws : {0, 1, 623, 624, 625, 5000}) {
     CAPTURE(draws);
     std::mt19937 standard(7);
@@ -102,7 +102,7 @@ TEST_CASE("a generator goes on from its words", "[energon][rng]") {
   }
 }
 
-TEST_CASE("a kept position is the same generator", "[energon][rng]") {
+TEST_CASE("position() is an equal generator", "[energon][rng]") {
   Mt19937 generator(kSeed);
   for (int i = 0; i < 1300; ++i) {
     CAPTURE(i);
@@ -114,10 +114,9 @@ TEST_CASE("a kept position is the same generator", "[energon][rng]") {
   }
 }
 
-TEST_CASE("what is no state of a generator is refused, without repeating anything",
-          "[energon][rng]") {
+TEST_CASE("an invalid generator state is refused before any draw is repeated", "[energon][rng]") {
   CHECK(refused("273211461 1048577") ==
-        "generator state has 1048577 draws to repeat; expected at most 1048576");
+        "generator state has 1048577 draws to repeat, expected at most 1048576");
   CHECK_THAT(refused("1 18446744073709551615"), Catch::Contains("18446744073709551615 draws"));
   for (const std::string& state :
        {std::string(), std::string("1"), std::string("1 "), std::string(" 1 2"),
@@ -129,5 +128,5 @@ TEST_CASE("what is no state of a generator is refused, without repeating anythin
     CHECK_THAT(refused(state), Catch::Contains("expected \"<seed> <draws>\" or 2500 bytes"));
   }
   CHECK(refused(std::string(2500, '\x7f')) ==
-        "generator state has position 2139062143; expected at most 624");
+        "generator state has position 2139062143, expected at most 624");
 }

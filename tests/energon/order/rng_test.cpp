@@ -17,7 +17,7 @@ constexpr std::uint32_t kWorkerSeed = 273211461;  // of worker 0 without offset
 
 }  // namespace
 
-TEST_CASE("the generator gives the published numbers", "[energon][rng]") {
+TEST_CASE("the generator yields the published numbers", "[energon][rng]") {
   Mt19937 generator(kWorkerSeed);
   for (const std::uint32_t expected :
        {1812855090U, 3096276510U, 3867689913U, 1620833732U, 598254159U, 3662651565U}) {
@@ -64,7 +64,7 @@ TEST_CASE("a single weight draws nothing from the generator", "[energon][rng]") 
 }
 
 TEST_CASE("a draw that is exactly a sum of weights takes the next entry", "[energon][rng]") {
-  // As numpy: searchsorted(cumsum, value, side="right").
+  // As in NumPy: searchsorted(cumsum, value, side="right").
   const CumulativeWeights weights(std::vector<float>{0, 0, 5, 0, 2, 0});
   CHECK(weights.find(0) == 2);
   CHECK(weights.find(4.5F) == 2);
@@ -73,7 +73,7 @@ TEST_CASE("a draw that is exactly a sum of weights takes the next entry", "[ener
   CHECK(weights.find(7) == 4);
 }
 
-TEST_CASE("a generator goes on from its saved state, at every position", "[energon][rng]") {
+TEST_CASE("a generator continues from its saved state, at every position", "[energon][rng]") {
   Mt19937 generator(kWorkerSeed);
   for (int i = 0; i < 1300; ++i) {
     CAPTURE(i);
@@ -110,7 +110,7 @@ TEST_CASE("ENE-24 seeds follow the global worker id and the offset", "[energon][
   }
 }
 
-TEST_CASE("a worker configuration out of range is refused with its numbers",
+TEST_CASE("an out-of-range worker configuration is refused with its values",
           "[energon][worker_config]") {
   CHECK_THROWS_WITH(energon::validate({.rank = 2, .world_size = 2}),
                     Catch::Contains("rank is 2") && Catch::Contains("[0, 2)"));

@@ -110,8 +110,7 @@ TEST_CASE("drawing with replacement never ends", "[energon][slice_order]") {
   }
 }
 
-TEST_CASE("excluded samples are passed over and still counted in the size",
-          "[energon][slice_order]") {
+TEST_CASE("excluded samples are skipped but count in the size", "[energon][slice_order]") {
   const Numbers excluded = {0, 7, 54};
   const auto all = take(*make_order({}), 55);
   Numbers expected;
@@ -136,7 +135,7 @@ TEST_CASE("slice orders conform", "[energon][slice_order][conformance]") {
   energon::testing::check_conformance<Order>([&] { return make_order(setup); }, 130);
 }
 
-TEST_CASE("a state whose numbers do not fit is refused", "[energon][slice_order]") {
+TEST_CASE("a state with inconsistent numbers is refused", "[energon][slice_order]") {
   const auto order = make_order({});
   take(*order, 3);
   for (const char* field : {"pending_offset", "epoch", "open"}) {

@@ -106,7 +106,7 @@ TEST_CASE("the most recently used slot is reused, so a steady state touches no n
   CHECK(arena.worker->touched_bytes() == energon::align_up(100000, page_bytes()));
 }
 
-TEST_CASE("a slot that is not published goes back", "[process][arena]") {
+TEST_CASE("a slot that is not published becomes free again", "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   for (int i = 0; i < 100; ++i) {
     ArenaSlot slot = arena.worker->acquire(600000, Arena::now());
@@ -131,7 +131,7 @@ TEST_CASE("a slot shrinks and grows while it is written", "[process][arena]") {
   CHECK(payload_matches(0, 1, lease.bytes));
 }
 
-TEST_CASE("a consumer that keeps everything gets an error that names limit, bytes and option",
+TEST_CASE("a consumer that keeps everything gets an error with limit, bytes and option",
           "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   const std::uint64_t touched = energon::align_up(200000, page_bytes());
@@ -154,7 +154,7 @@ TEST_CASE("a consumer that keeps everything gets an error that names limit, byte
   CHECK(payload_matches(0, 200000, kept.back().bytes));
 }
 
-TEST_CASE("a payload above the limit is refused at once, and one of exactly the limit is not",
+TEST_CASE("a payload above the limit is refused at once, a payload of exactly the limit is not",
           "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   CHECK_THROWS_WITH(arena.worker->acquire(kMiB + 1, {}), Catch::Contains("arena_limit"));
@@ -178,7 +178,7 @@ TEST_CASE("sizes change without the arena running out", "[process][arena]") {
   }
 }
 
-TEST_CASE("free memory above the mark is given back to the system", "[process][arena]") {
+TEST_CASE("free memory above the threshold is returned to the system", "[process][arena]") {
   Arena arena(limits(64 * kMiB, kMiB));
   std::vector<SlotLease> kept;
   for (int i = 0; i < 8; ++i) {
@@ -202,7 +202,7 @@ TEST_CASE("a damaged slot reference is refused", "[process][arena]") {
   }
 }
 
-TEST_CASE("the worker notices a slot that is returned twice", "[process][arena]") {
+TEST_CASE("the worker detects a slot that is returned twice", "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   const SlotReference reference = arena.publish(5000);
   arena.parent->lease(reference);
@@ -210,8 +210,7 @@ TEST_CASE("the worker notices a slot that is returned twice", "[process][arena]"
   CHECK_THROWS_AS(arena.worker->collect(), Error);
 }
 
-TEST_CASE("a return of an earlier publication of a slot is noticed, as the slot is out again",
-          "[process][arena]") {
+TEST_CASE("a stale return of a slot that was published again is detected", "[process][arena]") {
   Arena arena(limits(kMiB, kMiB));
   const SlotReference first = arena.publish(5000);
   SlotLease stale = arena.parent->lease(first);
@@ -223,8 +222,7 @@ TEST_CASE("a return of an earlier publication of a slot is noticed, as the slot 
   CHECK_THROWS_WITH(arena.worker->collect(), Catch::Contains("publication 1"));
 }
 
-TEST_CASE("as many slots as can be lent are an error of their own, whatever the limit",
-          "[process][arena]") {
+TEST_CASE("lending too many slots is a distinct error, whatever the limit", "[process][arena]") {
   Arena arena(limits(4096 * kMiB, kMiB));
   std::vector<SlotReference> out;
   for (std::uint64_t i = 0; i < energon::kMaxSlotsHeld; ++i) {
@@ -236,7 +234,7 @@ TEST_CASE("as many slots as can be lent are an error of their own, whatever the 
   CHECK_NOTHROW(arena.publish(100));
 }
 
-TEST_CASE("with little address space slots of larger sizes help out", "[process][arena]") {
+TEST_CASE("with little address space, larger slots are used", "[process][arena]") {
   constexpr std::uint64_t kLimit = 4 * kMiB;
   const std::uint64_t least = energon::least_arena_footprint(kLimit);
   CHECK(least == 8 * kMiB - page_bytes());
@@ -276,8 +274,7 @@ TEST_CASE("a lease outlives both halves of the arena", "[process][arena]") {
   CHECK(payload_matches(0, 70000, lease.bytes));
 }
 
-TEST_CASE("slots are whole pages of the system, and free ones are given back as such",
-          "[process][arena]") {
+TEST_CASE("slots are whole pages, and free slots return whole pages", "[process][arena]") {
   Arena arena(limits(4 * kMiB, 0));
   const std::uint64_t before = allocated(arena.memory->fd());
   ByteStream random(11);
@@ -297,7 +294,7 @@ TEST_CASE("slots are whole pages of the system, and free ones are given back as 
   CHECK(allocated(arena.memory->fd()) <= before + kMiB / 2);
 }
 
-TEST_CASE("when an arena is left, leases keep only their own pages", "[process][arena]") {
+TEST_CASE("after leave(), leases keep only their own pages", "[process][arena]") {
   const bool worker_has_ended = GENERATE(true, false);
   CAPTURE(worker_has_ended);
   auto arena = std::make_unique<Arena>(limits(64 * kMiB, 64 * kMiB));
@@ -335,7 +332,7 @@ TEST_CASE("when an arena is left, leases keep only their own pages", "[process][
   }
 }
 
-TEST_CASE("threads end leases while their arena is left", "[process][arena][threads]") {
+TEST_CASE("threads end leases during leave()", "[process][arena][threads]") {
   for (int round = 0; round < 100; ++round) {
     auto arena = std::make_unique<Arena>(limits(4 * kMiB, kMiB));
     std::vector<SlotLease> kept;

@@ -38,7 +38,7 @@ std::vector<std::byte> content(std::uint64_t index) {
 
 }  // namespace
 
-TEST_CASE("the last n checkpoints can be read, the newest not after an index is found",
+TEST_CASE("the last n checkpoints can be read, and the newest at or before an index is found",
           "[process][checkpoint]") {
   const CheckpointRingOptions options{.slots = 4, .slot_bytes = 4000};
   const SharedRange range = memory_for(options);
@@ -126,7 +126,7 @@ TEST_CASE("a checkpoint larger than its slot names the option and both sizes",
   CHECK_THROWS_AS(writer.write(0, std::vector<std::byte>(1)), Error);
 }
 
-TEST_CASE("of two checkpoints with one index the newer is found", "[process][checkpoint]") {
+TEST_CASE("if two checkpoints have the same index, the newer is found", "[process][checkpoint]") {
   const CheckpointRingOptions options{.slots = 3, .slot_bytes = 4000};
   const SharedRange range = memory_for(options);
   CheckpointWriter writer(range, options);
@@ -140,7 +140,7 @@ TEST_CASE("of two checkpoints with one index the newer is found", "[process][che
   }
 }
 
-TEST_CASE("a half-written checkpoint is not seen, the earlier ones are", "[process][checkpoint]") {
+TEST_CASE("a half-written checkpoint is invisible, earlier ones are not", "[process][checkpoint]") {
   if (!energon::has_fail_points()) {
     return energon::testing::skip_case("built without fail points");
   }
@@ -200,7 +200,7 @@ TEST_CASE("a reader thread gets whole checkpoints while they are overwritten",
   CHECK(same);
 }
 
-TEST_CASE("what a reader needs is found while the writer goes on, as far as it may",
+TEST_CASE("a reader finds what it needs while the writer continues as far as allowed",
           "[process][checkpoint][threads]") {
   // The writer is ahead by as many as a ring of samples lets it: the slots hold one more.
   constexpr std::uint64_t kAhead = 3;
@@ -234,7 +234,7 @@ TEST_CASE("what a reader needs is found while the writer goes on, as far as it m
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a damaged checkpoint is passed over for the next older one", "[process][checkpoint]") {
+TEST_CASE("a damaged checkpoint is skipped for the next older one", "[process][checkpoint]") {
   const CheckpointRingOptions options{.slots = 4, .slot_bytes = 4000};
   const SharedRange range = memory_for(options);
   CheckpointWriter writer(range, options);
@@ -255,7 +255,7 @@ TEST_CASE("a damaged checkpoint is passed over for the next older one", "[proces
   CHECK_FALSE(reader.newest_not_after(9));
 }
 
-TEST_CASE("the status words give a whole item or none", "[process][status][threads]") {
+TEST_CASE("the status words yield a complete item or none", "[process][status][threads]") {
   energon::WorkerStatus status{};
   CHECK_FALSE(status.item());
   std::atomic<bool> same{true};

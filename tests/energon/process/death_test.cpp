@@ -81,7 +81,8 @@ std::unique_ptr<ControlGroup> version_1() {
 
 }  // namespace
 
-TEST_CASE_METHOD(ProcessFixture, "what a worker's main function throws is the error of its death",
+TEST_CASE_METHOD(ProcessFixture,
+                 "an exception of a worker's main function is the error of its death",
                  "[process][death][fork]") {
   ForkServer server([](WorkerStart& start) -> int {
     switch (start.worker_id) {
@@ -111,7 +112,8 @@ TEST_CASE_METHOD(ProcessFixture, "what a worker's main function throws is the er
   CHECK_THAT(death_of(2).what(), Catch::Contains("not a std::exception"));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a death by the caller's own detail, signal or code stays one",
+TEST_CASE_METHOD(ProcessFixture,
+                 "a death without an exception is reported with detail, signal or code",
                  "[process][death][fork]") {
   ForkServer server(idle_worker);
   const WorkerProcess worker = server.spawn({.worker_id = 3}, hang_limit());
@@ -124,7 +126,7 @@ TEST_CASE_METHOD(ProcessFixture, "a death by the caller's own detail, signal or 
                                !Catch::Contains("out-of-memory"));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a fork server that was killed is the cause, not its workers",
+TEST_CASE_METHOD(ProcessFixture, "a killed fork server is named as the cause, not its workers",
                  "[process][death][fork]") {
   ForkServer server(idle_worker);
   const WorkerProcess worker = server.spawn({.worker_id = 1}, hang_limit());
@@ -142,7 +144,7 @@ TEST_CASE_METHOD(ProcessFixture, "a fork server that was killed is the cause, no
                     Catch::Contains("killed by signal 9"));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a kill that the control group counted is called that",
+TEST_CASE_METHOD(ProcessFixture, "a kill counted by the control group is reported as out of memory",
                  "[process][death][fork]") {
   for (const auto& group : {version_1(), version_2("/job/step_0", "/job/step_0"),
                             version_2("/kubepods/pod7", ""), version_2("/", "")}) {
@@ -167,7 +169,7 @@ TEST_CASE_METHOD(ProcessFixture, "a kill that the control group counted is calle
   }
 }
 
-TEST_CASE("kills are counted from the last mark on, and not where no group tells",
+TEST_CASE("kills are counted from the last mark on, and not without a control group",
           "[process][death]") {
   const auto group = version_2("/job", "/job");
   OomKills kills(group->root.path());
@@ -183,7 +185,7 @@ TEST_CASE("kills are counted from the last mark on, and not where no group tells
   CHECK(none.since_mark() == 0);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a worker that may not start its watchdog says so",
+TEST_CASE_METHOD(ProcessFixture, "a worker that cannot start its watchdog reports why",
                  "[process][death][fork]") {
   const ChildResult child = run_in_child([] {
     if (::setuid(65531) != 0) {  // a user of its own, as the limit counts its processes; not root

@@ -132,7 +132,8 @@ bool hangs_up(int fd, std::chrono::milliseconds limit = std::chrono::seconds(20)
 
 }  // namespace
 
-TEST_CASE_METHOD(ProcessFixture, "fork server and worker have placeholders over what is foreign",
+TEST_CASE_METHOD(ProcessFixture,
+                 "fork server and worker have placeholders over foreign descriptors",
                  "[process][foreign][fork]") {
   const Zoo zoo;
   CHECK(code_in_fork_child([&] { return first_wrong(zoo); }) == 0);
@@ -142,7 +143,7 @@ TEST_CASE_METHOD(ProcessFixture, "fork server and worker have placeholders over 
   CHECK_FALSE(is_placeholder(zoo.foreign[0].get()));  // in the trainer nothing changed
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a number that was foreign stays taken",
+TEST_CASE_METHOD(ProcessFixture, "the number of a foreign descriptor stays taken",
                  "[process][foreign][fork]") {
   const Zoo zoo;
   CHECK(code_in_fork_child([&] {
@@ -208,7 +209,7 @@ TEST_CASE_METHOD(ProcessFixture, "descriptors above a limit that was lowered are
   CHECK(child.exit_code == 7);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a child that inherits all descriptors it may have replaces them",
+TEST_CASE_METHOD(ProcessFixture, "a child at its descriptor limit replaces the inherited ones",
                  "[process][foreign][fork]") {
   const ChildResult child = run_in_child([] {
     const rlimit limit{64, 64};

@@ -112,7 +112,7 @@ TEST_CASE_METHOD(ProcessFixture, "fork hooks run around both forks, in their ord
   CHECK(log.of(::getpid()) == "bp");
 }
 
-TEST_CASE_METHOD(ProcessFixture, "the child hook finds signals and descriptors as the body does",
+TEST_CASE_METHOD(ProcessFixture, "the child hook sees the same signals and descriptors as the body",
                  "[process][fork_hooks][fork]") {
   std::array<int, 2> foreign{};
   REQUIRE(::pipe(foreign.data()) == 0);
@@ -162,7 +162,7 @@ TEST_CASE_METHOD(ProcessFixture, "a fork that fails calls the parent hook, too",
   CHECK(log.all() == "bp");
 }
 
-TEST_CASE_METHOD(ProcessFixture, "what a hook throws leaves no child",
+TEST_CASE_METHOD(ProcessFixture, "a hook that throws leaves no child",
                  "[process][fork_hooks][fork]") {
   const EventLog log;
   ForkHooks hooks = log.hooks();

@@ -107,7 +107,8 @@ TEST_CASE_METHOD(ProcessFixture, "a payload of megabytes arrives whole",
   }
 }
 
-TEST_CASE_METHOD(ProcessFixture, "each end is reported as it was", "[process][fork_server][fork]") {
+TEST_CASE_METHOD(ProcessFixture, "the end of each worker is reported correctly",
+                 "[process][fork_server][fork]") {
   ForkServer server([](WorkerStart& start) {
     switch (start.worker_id) {
       case 0:
@@ -122,7 +123,7 @@ TEST_CASE_METHOD(ProcessFixture, "each end is reported as it was", "[process][fo
   const WorkerProcess thrower = server.spawn({.worker_id = 0}, hang_limit());
   const WorkerProcess aborter = server.spawn({.worker_id = 1}, hang_limit());
   const WorkerProcess victim = server.spawn({.worker_id = 2, .generation = 5}, hang_limit());
-  CHECK_THROWS_WITH(server.exit_of(victim, energon::kNow), Catch::Contains("still runs"));
+  CHECK_THROWS_WITH(server.exit_of(victim, energon::kNow), Catch::Contains("is still running"));
   victim.process.send_signal(SIGKILL);
   const ProcessEnd end = server.exit_of(victim, hang_limit());
   CHECK(end == ProcessEnd{kKilled, SIGKILL});
@@ -145,7 +146,7 @@ TEST_CASE_METHOD(ProcessFixture, "workers that died can be replaced many times",
   }
 }
 
-TEST_CASE_METHOD(ProcessFixture, "ends nobody asks for do not block the fork server",
+TEST_CASE_METHOD(ProcessFixture, "unqueried ends do not block the fork server",
                  "[process][fork_server][fork]") {
   ForkServer server([](WorkerStart&) { return 0; });
   std::optional<WorkerProcess> last;
@@ -173,7 +174,7 @@ TEST_CASE_METHOD(ProcessFixture, "stopping kills workers that hang, within its t
   CHECK(in_time);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a grace of any length is a wait without end, not none",
+TEST_CASE_METHOD(ProcessFixture, "a huge grace is an endless wait, not none",
                  "[process][fork_server][fork]") {
   ForkServer server([](WorkerStart& start) {  // ends by itself, a little late
     energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(300)));
@@ -184,7 +185,7 @@ TEST_CASE_METHOD(ProcessFixture, "a grace of any length is a wait without end, n
   CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kExited, 5});
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a killed fork server is an error, and its workers do not stay",
+TEST_CASE_METHOD(ProcessFixture, "a killed fork server is an error, and its workers end",
                  "[process][fork_server][fork]") {
   ForkServer server([](WorkerStart& start) -> int {
     if (start.worker_id == 1) {
@@ -203,7 +204,8 @@ TEST_CASE_METHOD(ProcessFixture, "a killed fork server is an error, and its work
   CHECK(server.exit_of(calm, hang_limit()).kind == ProcessEnd::Kind::kUnknown);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a fork server that dies while it starts a worker names that one",
+TEST_CASE_METHOD(ProcessFixture,
+                 "the error of a fork server that dies while starting a worker names the worker",
                  "[process][fork_server][fork]") {
   const pid_t trainer = ::getpid();
   ForkServer server(idle, {.hooks = {.before = [trainer] {
@@ -215,7 +217,7 @@ TEST_CASE_METHOD(ProcessFixture, "a fork server that dies while it starts a work
                     Catch::Contains("fork server is gone") && Catch::Contains("worker: 7"));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a stopped fork server holds up no call beyond its deadline",
+TEST_CASE_METHOD(ProcessFixture, "a stopped fork server delays no call beyond its deadline",
                  "[process][fork_server][fork]") {
   struct Interrupt {};
   const auto soon = [] { return energon::deadline_after(std::chrono::milliseconds(300)); };
@@ -243,7 +245,7 @@ TEST_CASE_METHOD(ProcessFixture, "a stopped fork server holds up no call beyond 
   CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kKilled, SIGKILL});
 }
 
-TEST_CASE_METHOD(ProcessFixture, "the end of a worker that was forgotten is passed over",
+TEST_CASE_METHOD(ProcessFixture, "the end of a forgotten worker is ignored",
                  "[process][fork_server][fork]") {
   ForkServer server([](WorkerStart& start) { return start.worker_id; });
   for (int i = 0; i < 20; ++i) {
@@ -269,7 +271,7 @@ TEST_CASE_METHOD(ProcessFixture, "in a forked child the fork server is inert",
   CHECK(server->exit_of(worker, hang_limit()) == ProcessEnd{kKilled, SIGKILL});
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a fork server made in a thread that ends goes on",
+TEST_CASE_METHOD(ProcessFixture, "a fork server outlives the thread that made it",
                  "[process][fork_server][fork]") {
   std::unique_ptr<ForkServer> server;
   std::optional<WorkerProcess> worker;
@@ -281,7 +283,7 @@ TEST_CASE_METHOD(ProcessFixture, "a fork server made in a thread that ends goes 
   CHECK(server->alive());
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a host that ignores SIGCHLD or reaps everything changes nothing",
+TEST_CASE_METHOD(ProcessFixture, "a host may ignore SIGCHLD or reap everything",
                  "[process][fork_server][fork]") {
   const auto use_a_server = [](bool reap) {
     std::atomic<bool> done{false};
@@ -308,7 +310,7 @@ TEST_CASE_METHOD(ProcessFixture, "a host that ignores SIGCHLD or reaps everythin
   CHECK(run_in_child([&] { return use_a_server(true); }).exit_code == 0);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a worker starts clean: signals, descriptors, no thread but ours",
+TEST_CASE_METHOD(ProcessFixture, "a worker starts clean: signals, descriptors, only our threads",
                  "[process][fork_server][fork]") {
   ::signal(SIGCHLD, [](int) {});
   std::array<int, 2> leaked{};  // not close-on-exec, as foreign code makes them
@@ -365,7 +367,7 @@ TEST_CASE_METHOD(ProcessFixture, "without descriptors left, errors name the limi
   }
 }
 
-TEST_CASE_METHOD(ProcessFixture, "without processes left, spawning says so",
+TEST_CASE_METHOD(ProcessFixture, "without processes left, spawning fails with a clear error",
                  "[process][fork_server][fork]") {
   const ChildResult child = run_in_child([] {
     if (::setuid(65534) != 0) {  // root is not limited

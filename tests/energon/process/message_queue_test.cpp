@@ -84,7 +84,7 @@ TEST_CASE("a queue is full at its weight, but always takes two units", "[process
   CHECK(queue.fill(0) == 100);
 }
 
-TEST_CASE("a writer that found a long queue full sleeps until half of it is left",
+TEST_CASE("a writer on a full long queue sleeps until half of it is left",
           "[process][queue][threads]") {
   const bool by_weight = GENERATE(false, true);
   CAPTURE(by_weight);

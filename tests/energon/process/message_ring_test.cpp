@@ -82,7 +82,7 @@ ErrorCode code_of(const Call& call) {
 
 }  // namespace
 
-TEST_CASE("units come out as they went in", "[process][ring]") {
+TEST_CASE("units are read as they were written", "[process][ring]") {
   Ring ring(4096);
   CHECK(ring.receive() == "<nothing>");
   CHECK(ring.send("first"));
@@ -143,7 +143,7 @@ TEST_CASE("the ring wraps at every alignment", "[process][ring]") {
   }
 }
 
-TEST_CASE("a full ring takes no more until a unit is released", "[process][ring]") {
+TEST_CASE("a full ring accepts no unit until one is released", "[process][ring]") {
   Ring ring(4096);
   const std::string text(1000, 'x');
   int sent = 0;
@@ -212,7 +212,7 @@ TEST_CASE("a wait ends at the deadline, and at the death of the peer after the l
   CHECK(ring.writer.begin(1000, {energon::kNever, gone}).status == RingStatus::kPeerDied);
 }
 
-TEST_CASE("a scribbled ring gives an error or a unit inside the ring, never a crash",
+TEST_CASE("a scribbled ring yields an error or a unit inside the ring, never a crash",
           "[process][ring][fuzz]") {
   ByteStream random(42);
   std::uint64_t errors = 0;
@@ -261,11 +261,11 @@ TEST_CASE("a damaged unit is an error at each call, naming field and values", "[
   for (int call = 0; call < 2; ++call) {
     CAPTURE(call);
     CHECK_THROWS_WITH(ring.reader.read({energon::kNow}),
-                      Catch::Contains("unit size is 255, must be in [0, 16]"));
+                      Catch::Contains("unit size is 255, expected [0, 16]"));
   }
 }
 
-TEST_CASE("a whole unit that is not the next one is damage", "[process][ring]") {
+TEST_CASE("a complete unit out of sequence is damage", "[process][ring]") {
   Ring ring(4096);
   ring.send("first");
   ring.send("second");
@@ -276,11 +276,11 @@ TEST_CASE("a whole unit that is not the next one is damage", "[process][ring]") 
   for (int call = 0; call < 2; ++call) {
     CAPTURE(call);
     CHECK_THROWS_WITH(ring.reader.try_read(),
-                      Catch::Contains("unit sequence is 0, must be in [1, 1]"));
+                      Catch::Contains("unit sequence is 0, expected [1, 1]"));
   }
 }
 
-TEST_CASE("a deadline without end is none that has passed", "[process][ring]") {
+TEST_CASE("an endless deadline has not passed", "[process][ring]") {
   for (const energon::Deadline deadline :
        {energon::deadline_after(std::chrono::nanoseconds::max()),
         energon::deadline_after(std::chrono::milliseconds::max()),
@@ -299,7 +299,7 @@ TEST_CASE("a deadline without end is none that has passed", "[process][ring]") {
   }
 }
 
-TEST_CASE("no ring is opened over foreign bytes", "[process][ring]") {
+TEST_CASE("a ring is not opened over foreign bytes", "[process][ring]") {
   const SharedRange range = energon::shared_range(SharedMemory::create(8192), 0, 8192);
   const auto bell = std::make_shared<Doorbell>();
   CHECK(code_of([&] { RingReader(range, bell, bell); }) == ErrorCode::kCorruptData);
@@ -340,7 +340,7 @@ TEST_CASE("a million bytes pass between two threads, in order", "[process][ring]
   CHECK(received == kUnits);
 }
 
-TEST_CASE("two threads that answer each other lose no wake-up", "[process][ring][threads]") {
+TEST_CASE("two threads that reply to each other lose no wake-up", "[process][ring][threads]") {
   Ring there(4096);
   Ring back(4096);
   constexpr int kTurns = 5000;

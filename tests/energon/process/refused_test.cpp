@@ -45,9 +45,9 @@ std::string refused_channel(const ChannelOptions& options) {
 
 }  // namespace
 
-TEST_CASE("memory that cannot be had or is not there is refused", "[process][shared_memory]") {
+TEST_CASE("memory that is unavailable or missing is refused", "[process][shared_memory]") {
   CHECK(refused([] { SharedMemory::create(0); }) ==
-        "shared memory of 0 bytes: must be between 1 and 140737488355328");
+        "shared memory of 0 bytes: expected a size from 1 to 140737488355328");
   const auto memory = SharedMemory::create(4096);
   CHECK(refused([&] { energon::shared_range(memory, memory->size() - 96, 100); }) ==
         fmt::format("[{}, +100) is not inside shared memory of {} bytes", memory->size() - 96,
@@ -57,11 +57,11 @@ TEST_CASE("memory that cannot be had or is not there is refused", "[process][sha
 TEST_CASE("an arena that is too small is refused", "[process][arena]") {
   const std::uint64_t page = energon::page_bytes();
   CHECK(refused([&] { energon::arena_footprint(page - 1, 0); }) ==
-        fmt::format("arena_limit_bytes is {} bytes, must be from {} to 1099511627776", page - 1,
+        fmt::format("arena_limit_bytes is {} bytes, but must be from {} to 1099511627776", page - 1,
                     page));
   CHECK_THAT(refused([] { energon::arena_footprint(std::uint64_t{1} << 20, 4096); }),
              Catch::StartsWith("an arena of limit 1048576 needs at least ") &&
-                 Catch::EndsWith(" bytes of address space, not 4096"));
+                 Catch::EndsWith(" bytes of address space, found 4096"));
   const SharedRange small = range_of(4096);
   CHECK_THAT(refused([&] {
                energon::ArenaWriter(small, nullptr, {.limit_bytes = std::uint64_t{1} << 20});
@@ -69,7 +69,7 @@ TEST_CASE("an arena that is too small is refused", "[process][arena]") {
              Catch::StartsWith("an arena of limit 1048576 needs "));
 }
 
-TEST_CASE("checkpoint rings of impossible sizes or orders are refused", "[process][checkpoint]") {
+TEST_CASE("checkpoint rings of invalid sizes or orders are refused", "[process][checkpoint]") {
   CHECK_THAT(refused([] { energon::checkpoint_ring_footprint({.slots = 1}); }),
              Catch::StartsWith("n_checkpoints is 1 (from 2 to 65536)"));
   const CheckpointRingOptions options{.slots = 2, .slot_bytes = 5000};
@@ -77,16 +77,16 @@ TEST_CASE("checkpoint rings of impossible sizes or orders are refused", "[proces
              Catch::StartsWith("2 checkpoint slots of 5000 bytes do not fit into 4096 bytes"));
   CheckpointWriter writer(range_of(energon::checkpoint_ring_footprint(options)), options);
   writer.write(5, {});
-  CHECK(refused([&] { writer.write(4, {}); }) == "checkpoint 4 after checkpoint 5");
+  CHECK(refused([&] { writer.write(4, {}); }) == "checkpoint 4 was stored after checkpoint 5");
 }
 
-TEST_CASE("channels of impossible sizes are refused", "[process][channel]") {
+TEST_CASE("channels of invalid sizes are refused", "[process][channel]") {
   CHECK_THAT(refused_channel({.checkpoint_rings = 0}), Catch::StartsWith("0 checkpoint rings of "));
   CHECK(refused_channel({.prefetch_units = 0}) == "prefetch_units must be at least 1");
   CHECK(refused_channel({.command_ring_bytes = std::uint64_t{1} << 41}) ==
-        "a ring of 2199023255552 bytes, at most 1099511627776 are possible");
+        "a ring of 2199023255552 bytes, expected at most 1099511627776");
   CHECK(refused([] { energon::WorkerEndpoint(std::vector<UniqueFd>{}); }) ==
-        "0 descriptors for a worker channel, not 5");
+        "0 descriptors for a worker channel, expected 5");
 }
 
 TEST_CASE("the header of a ring is checked word by word", "[process][ring]") {

@@ -63,7 +63,7 @@ TEST_CASE("punched pages read as zeros, their neighbors stay", "[process][shared
   CHECK_THROWS_AS(memory->punch(page, 1 << 20), Error);
 }
 
-TEST_CASE("core dumps leave the memory out, in each process that maps it",
+TEST_CASE("core dumps exclude the memory, in each process that maps it",
           "[process][shared_memory]") {
   const auto first = SharedMemory::create(1 << 20);
   const auto second = SharedMemory::attach(UniqueFd(::fcntl(first->fd(), F_DUPFD_CLOEXEC, 0)));
@@ -117,8 +117,7 @@ TEST_CASE("memory of a tebibyte is only address space", "[process][shared_memory
   CHECK(memory->data()[memory->size() - 1] == std::byte{1});
 }
 
-TEST_CASE("memory that is kept in parts leaves the rest of its addresses free",
-          "[process][shared_memory]") {
+TEST_CASE("memory kept in parts frees the rest of its addresses", "[process][shared_memory]") {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
   const std::uint64_t page = energon::page_bytes();
   auto memory = SharedMemory::create(8 * kGiB);
@@ -158,7 +157,7 @@ TEST_CASE("memory that is kept in parts leaves the rest of its addresses free",
   ::munmap(data + 2 * kGiB, page);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "children give up what is left of memory that is kept in parts",
+TEST_CASE_METHOD(ProcessFixture, "children drop the rest of memory kept in parts",
                  "[process][shared_memory][fork]") {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
   const auto memory = SharedMemory::create(4 * kGiB);

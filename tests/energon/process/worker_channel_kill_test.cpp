@@ -78,7 +78,7 @@ TEST_CASE_METHOD(ProcessFixture, "a worker killed between a command and its answ
   CHECK(server.exit_of(running.worker, hang_limit()).value == SIGKILL);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a worker killed while idle leaves the parent able to go on",
+TEST_CASE_METHOD(ProcessFixture, "the parent can continue after a worker is killed while idle",
                  "[process][channel][kill][fork]") {
   ForkServer server([](WorkerStart& start) {
     WorkerEndpoint worker(std::move(start.descriptors));

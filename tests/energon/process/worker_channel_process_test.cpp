@@ -82,7 +82,7 @@ TEST_CASE_METHOD(ProcessFixture, "in a forked child channel and leases are inert
   CHECK(running->received == kCount);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a signal each millisecond on both sides changes nothing",
+TEST_CASE_METHOD(ProcessFixture, "a signal each millisecond on both sides has no effect",
                  "[process][channel][fork]") {
   const auto storm = [] {
     struct sigaction action {};

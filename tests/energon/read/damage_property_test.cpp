@@ -1,5 +1,5 @@
-// Random damage of tars, indices and prepare's files: whatever is delivered is right, and nothing
-// is missing without an error or a warning.
+// Random damage of tars, indices and prepare's files: delivered data is correct, and no sample is
+// missing without an error or a warning.
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +33,7 @@ constexpr std::size_t kBlock = 512;
 enum class Kind {
   kChecksums,   // prepared with checksums
   kRecorded,    // prepared without
-  kUnrecorded,  // as Energon prepares: nothing vouches for indices
+  kUnrecorded,  // as prepared by Energon: indices cannot be verified
   kPlain,       // not prepared; indexed at an earlier opening
 };
 
@@ -132,7 +132,7 @@ class Folder {
     changed_.clear();
   }
 
-  // What is wrong with what is delivered; empty if nothing is.
+  // A problem with the delivered samples; empty if there is none.
   std::string judge(Mt19937& draw) const {
     std::map<std::string, int> delivered;
     bool is_told = false;
@@ -213,7 +213,7 @@ std::vector<std::size_t> header_offsets(const std::string& tar) {
   return offsets;
 }
 
-// Damages one or two files; says what it did.
+// Damages one or two files and describes the damage.
 std::string damage(Folder& folder, Mt19937& draw) {
   const auto below = [&](std::size_t limit) { return draw() % limit; };
   const int shard = static_cast<int>(below(kShards));
@@ -286,7 +286,7 @@ std::string damage(Folder& folder, Mt19937& draw) {
 
 }  // namespace
 
-TEST_CASE("of 800 damaged datasets none delivers a wrong sample or loses one silently",
+TEST_CASE("none of 800 damaged datasets delivers a wrong sample or silently loses one",
           "[energon][webdataset]") {
   for (const Kind kind : {Kind::kChecksums, Kind::kRecorded, Kind::kUnrecorded, Kind::kPlain}) {
     Folder folder(kind);

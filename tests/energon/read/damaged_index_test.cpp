@@ -135,7 +135,7 @@ TEST_CASE("damage of a neighbor does not make a whole sample unreadable", "[ener
   CHECK(parts_of(later, 2) == "error");
 }
 
-TEST_CASE("a part that was zeroed is an error, not a sample without it", "[energon][webdataset]") {
+TEST_CASE("a zeroed part is an error, not a sample without the part", "[energon][webdataset]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", three_parts(4));
   write_index(tar, right_entries(4));
@@ -155,7 +155,7 @@ TEST_CASE("a part that was zeroed is an error, not a sample without it", "[energ
   }
 }
 
-TEST_CASE("a part that comes twice under an index by Energon is refused with its byte",
+TEST_CASE("a duplicate part under an index by Energon is refused with its byte",
           "[energon][webdataset]") {
   const TempDir folder;
   TarBuilder builder;
@@ -175,7 +175,7 @@ TEST_CASE("a part that comes twice under an index by Energon is refused with its
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kCorruptData);
-    CHECK_THAT(error.message(), Catch::Contains("part 'txt' comes twice"));
+    CHECK_THAT(error.message(), Catch::Contains("part 'txt' occurs twice"));
     CHECK(error.context().path == tar);
     CHECK(error.context().byte_offset == 3072);
     CHECK(error.context().sample_key == "b");

@@ -1,4 +1,4 @@
-// Shards that were not looked at when their dataset was opened.
+// Shards that were not checked when their dataset was opened.
 
 #include <filesystem>
 #include <memory>
@@ -78,7 +78,7 @@ std::string error_of_reading(WebdatasetReader& reader, std::int64_t index) {
 
 }  // namespace
 
-TEST_CASE("shards that were not looked at are read like others", "[energon][first_read]") {
+TEST_CASE("shards that were not checked are read like others", "[energon][first_read]") {
   const Prepared prepared(GENERATE(Checksums::kNone, Checksums::kWrite));
   const auto open_shards = GENERATE(as<std::optional<std::size_t>>(), std::nullopt, 1);
   const auto dataset = prepared.open({.open_shards = open_shards});
@@ -91,7 +91,7 @@ TEST_CASE("shards that were not looked at are read like others", "[energon][firs
   }
 }
 
-TEST_CASE("a dataset has one identity, whether its shards were looked at or not",
+TEST_CASE("a dataset has one identity, whether its shards were checked or not",
           "[energon][first_read]") {
   const Prepared prepared(GENERATE(Checksums::kNone, Checksums::kWrite));
   const auto exact = prepared.open({}, CheckShards::kAtOpening);
@@ -196,8 +196,7 @@ TEST_CASE("plain tars that were opened before are read like others", "[energon][
   CHECK(read_numbers(reader, {36, 44}) == std::vector<std::int64_t>{36, 44});
 }
 
-TEST_CASE("a loader that is open reads what it opened after another prepare",
-          "[energon][first_read]") {
+TEST_CASE("an open loader reads what it opened after another prepare", "[energon][first_read]") {
   const Prepared prepared;
   WebdatasetReader reader(prepared.open());
   SECTION("of the same shards") {

@@ -1,4 +1,4 @@
-// The leaf datasets beside tars: JSONL files and joins.
+// Leaf datasets other than tars: JSONL files and joins.
 
 #include <filesystem>
 #include <numeric>
@@ -96,7 +96,7 @@ TEST_CASE("the lines of a JSONL file are samples", "[energon][jsonl]") {
   CHECK(samples[2].sources.at(0).shard->subflavors == R"({"kind":"chat"})");
 }
 
-TEST_CASE("quarantine files count for JSONL files as for tars", "[energon][jsonl]") {
+TEST_CASE("quarantine files apply to JSONL files as to tars", "[energon][jsonl]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n{}\n{}\n{}\n");
   folder.write("y.jsonl", "{}\n");
@@ -146,7 +146,7 @@ TEST_CASE("a line of a JSONL file above the limit of samples is an error when it
                                                             "{}", std::vector<std::string>{}, 50);
   CHECK(read(*dataset, {0}).size() == 1);
   CHECK_THROWS_WITH(read(*dataset, {0, 1}),
-                    Catch::Contains("sample 1 has 110 bytes, the limit max_sample_bytes is 50"));
+                    Catch::Contains("sample 1 has 110 bytes, but max_sample_bytes is 50"));
 }
 
 TEST_CASE("the identity of a JSONL file is its content's layout", "[energon][jsonl]") {
@@ -188,7 +188,7 @@ TEST_CASE("nonmatch none leaves the dataset out of the sample", "[energon][join]
   CHECK(samples[1].fields.size() == 2);
 }
 
-TEST_CASE("of fields with one name the later dataset's wins", "[energon][join]") {
+TEST_CASE("if field names collide, the later dataset wins", "[energon][join]") {
   Sample first;
   first.fields = {{"a", std::int64_t{1}}, {"b", std::int64_t{2}}};
   Sample last;

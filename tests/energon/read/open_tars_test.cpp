@@ -56,7 +56,7 @@ int read_at_random(const std::vector<std::shared_ptr<LeafReader>>& readers, std:
 
 }  // namespace
 
-TEST_CASE("datasets of a process share the descriptors that there are", "[energon][tars][fork]") {
+TEST_CASE("datasets of a process share the available descriptors", "[energon][tars][fork]") {
   const TempDir one;
   const TempDir two;
   const std::vector<std::int64_t> counts(60, 3);
@@ -137,7 +137,7 @@ TEST_CASE("a reader opens as many tars as before when other files give descripto
   CHECK(child.exit_code == 0);
 }
 
-TEST_CASE("without any descriptor left the error names the limit and what to do",
+TEST_CASE("without free descriptors the error names the limit and the remedy",
           "[energon][tars][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
     skip_case("the sanitizer needs descriptors to check the types of objects");

@@ -209,7 +209,7 @@ TEST_CASE("samples at random are read by themselves", "[energon][read_ahead]") {
   CHECK(reads.bytes < 1000 * kSmallSampleBytes * 11 / 10);
 }
 
-TEST_CASE("a failure while reading ahead appears when its sample is asked for, as without",
+TEST_CASE("a failure while reading ahead is reported when its sample is requested, as without",
           "[energon][read_ahead]") {
   const TempDir folder;
   const auto dataset = prepared_dataset(folder, 1);
@@ -244,7 +244,7 @@ TEST_CASE("a failure while reading ahead appears when its sample is asked for, a
   CHECK_THAT(direct[9], Catch::Contains("file ends at byte"));
 }
 
-TEST_CASE("of two damaged samples that were read ahead the first of the batch is reported",
+TEST_CASE("if two samples that were read ahead are damaged, the first of the batch is reported",
           "[energon][read_ahead]") {
   const TempDir folder;
   const auto dataset = prepared_dataset(folder, 1);

@@ -121,7 +121,7 @@ TEST_CASE("the error is that of the first read that fails, as without a helper",
   for (int round = 0; round < 60; ++round) {
     CAPTURE(round);
     file.clear();
-    // About half of them end after the end of the file, each with a message of its own.
+    // About half of them end beyond the end of the file, each with its own message.
     for (int i = 0; i < 12; ++i) {
       file.add(4 * kMiB + draw() % (3 * kMiB), 500'000 + draw() % (2 * kMiB));
     }

@@ -49,7 +49,7 @@ TEST_CASE("the least recently used values of all holders are dropped", "[energon
   CHECK(budget->drops() == 1);
 }
 
-TEST_CASE("what is used at the same time is kept, whatever the limit", "[energon][budget]") {
+TEST_CASE("items used at the current time are kept, whatever the limit", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(2);
   ValueCache<std::string> values(budget, 10);
   for (std::size_t i = 0; i < 5; ++i) {
@@ -62,7 +62,7 @@ TEST_CASE("what is used at the same time is kept, whatever the limit", "[energon
   CHECK(budget->held() <= 2);
 }
 
-TEST_CASE("a holder with a bound of its own drops its own values", "[energon][budget]") {
+TEST_CASE("a holder with its own bound drops its own values", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(100);
   ValueCache<std::string> other(budget, 10);
   keep(other, 7);
@@ -138,7 +138,7 @@ TEST_CASE("a limit that was lowered rises again, unless the system refuses again
   CHECK(budget->held() > 350);
 }
 
-TEST_CASE("what is destroyed is no longer held", "[energon][budget]") {
+TEST_CASE("destroyed items are no longer held", "[energon][budget]") {
   const auto budget = std::make_shared<SharedBudget>(10);
   {
     ValueCache<std::string> values(budget, 10);

@@ -19,7 +19,7 @@ using energon::HeapBufferPool;
 
 namespace {
 
-/// Counts the buffers that are taken from the heap.
+/// Counts the buffers that are allocated on the heap.
 class CountedMemory final : public energon::BufferAllocator {
  public:
   Buffer allocate(std::size_t size) override {
@@ -39,7 +39,7 @@ bool follows(const Buffer& first, const Buffer& second, std::size_t distance) {
 
 }  // namespace
 
-TEST_CASE("what is allocated in turn lies side by side", "[energon][batch_memory]") {
+TEST_CASE("consecutive allocations are adjacent", "[energon][batch_memory]") {
   CountedMemory heap;
   BatchMemory memory(heap);
   const Buffer first = memory.allocate(100);
@@ -73,7 +73,7 @@ TEST_CASE("a batch like the last one takes one buffer of its size", "[energon][b
   }
 }
 
-TEST_CASE("after the end of a batch its buffer is its own", "[energon][batch_memory]") {
+TEST_CASE("after the end of a batch, nothing else holds its buffer", "[energon][batch_memory]") {
   HeapBufferPool heap;
   BatchMemory memory(heap);
   const Buffer first = memory.allocate(10);
@@ -83,7 +83,7 @@ TEST_CASE("after the end of a batch its buffer is its own", "[energon][batch_mem
   CHECK(memory.allocate(10).owner != first.owner);
 }
 
-TEST_CASE("smaller batches lower the memory that is taken for the next",
+TEST_CASE("smaller batches lower the memory reserved for the next ones",
           "[energon][batch_memory]") {
   CountedMemory heap;
   BatchMemory memory(heap);
@@ -97,7 +97,7 @@ TEST_CASE("smaller batches lower the memory that is taken for the next",
   CHECK(heap.sizes.back() == std::size_t{64} << 10);
 }
 
-TEST_CASE("large values get a buffer of their own", "[energon][batch_memory]") {
+TEST_CASE("large values get their own buffer", "[energon][batch_memory]") {
   CountedMemory heap;
   BatchMemory memory(heap);
   memory.allocate(1);
@@ -107,28 +107,29 @@ TEST_CASE("large values get a buffer of their own", "[energon][batch_memory]") {
   CHECK(heap.sizes.size() == 2);
 }
 
-TEST_CASE("tensors of impossible shapes are refused", "[energon][batch_memory]") {
+TEST_CASE("invalid tensor shapes are refused", "[energon][batch_memory]") {
   HeapBufferPool heap;
   for (const std::vector<std::int64_t>& shape :
        {std::vector<std::int64_t>{-1}, {INT64_MAX, 2}, {INT64_MAX / 4 + 1, 4, 2}}) {
     CAPTURE(shape);
     CHECK_THROWS_WITH(energon::new_tensor(energon::DType::kFloat32, shape, heap),
-                      Catch::Contains("no tensor has the shape"));
+                      Catch::Contains("invalid tensor shape"));
   }
   CHECK(energon::new_tensor(energon::DType::kFloat32, {}, heap).bytes.size() == 4);
   CHECK(energon::new_tensor(energon::DType::kFloat32, {3, 0}, heap).bytes.empty());
 }
 
 #ifndef NDEBUG
-TEST_CASE("new tensors are filled with what is seen, in debug builds", "[energon][batch_memory]") {
+TEST_CASE("debug builds fill new tensors with a conspicuous value", "[energon][batch_memory]") {
   HeapBufferPool heap;
   const energon::NewTensor made = energon::new_tensor(energon::DType::kFloat32, {3}, heap);
   CHECK(std::ranges::all_of(made.bytes, [](std::byte byte) { return byte == std::byte{0xFF}; }));
 }
 #endif
 
-TEST_CASE("all pools of a process together keep a bounded amount of memory, what was used last",
-          "[energon][batch_memory]") {
+TEST_CASE(
+    "all pools of a process together keep a bounded amount of memory, most recently used first",
+    "[energon][batch_memory]") {
   constexpr std::size_t kSize = std::size_t{16} << 20;
   const std::size_t before = HeapBufferPool::cached_bytes();
   const auto use = [](HeapBufferPool& pool, std::size_t count) {
@@ -146,7 +147,7 @@ TEST_CASE("all pools of a process together keep a bounded amount of memory, what
       const std::byte* first = nullptr;
       for (int round = 0; round < 3; ++round) {
         const Buffer small = busy.allocate(100'000);
-        CHECK((round == 0 || small.bytes.data() == first));  // the memory of the round before
+        CHECK((round == 0 || small.bytes.data() == first));  // the memory of the previous round
         first = small.bytes.data();
         CHECK(HeapBufferPool::cached_bytes() <= HeapBufferPool::kMostCachedBytes);
       }
@@ -178,7 +179,8 @@ TEST_CASE("a buffer that outlives its pool is freed, not kept", "[energon][batch
 TEST_CASE("pools of several threads and a child share their memory",
           "[energon][batch_memory][threads][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
-    return energon::testing::skip_case("what the threads hold at the fork is a leak in the child");
+    return energon::testing::skip_case(
+        "memory that the threads hold at the fork is a leak in the child");
   }
   std::atomic<bool> is_over = false;
   std::vector<std::thread> threads;
@@ -191,7 +193,7 @@ TEST_CASE("pools of several threads and a child share their memory",
     });
   }
   bool is_well = true;
-  for (int i = 0; i < 30; ++i) {  // whatever the threads do at the moment of the fork
+  for (int i = 0; i < 30; ++i) {  // to hit many states of the threads at the fork
     const auto child = energon::testing::run_in_child(
         [] {
           HeapBufferPool pool;

@@ -1,4 +1,4 @@
-// Which batch of the job a batch is, as the loader says it.
+// The place of each batch in the job, as reported by the loader.
 
 #include <cstdint>
 #include <vector>
@@ -42,7 +42,7 @@ energon::TrainOptions virtual_epochs() {
 const std::vector<BatchPlace> kTwoEpochs = {{0, 0, 0}, {1, 0, 0}, {0, 0, 1},
                                             {0, 1, 0}, {1, 1, 0}, {0, 1, 1}};
 
-// The micro batches of the loaders, which are asked in turn.
+// The micro batches of the loaders, polled in turn.
 Numbers micro_batches(std::vector<SavableDataLoader*> ranks, int steps, int logical_shards) {
   Numbers numbers;
   for (int step = 0; step < steps; ++step) {
@@ -55,7 +55,7 @@ Numbers micro_batches(std::vector<SavableDataLoader*> ranks, int steps, int logi
 
 }  // namespace
 
-TEST_CASE("a batch says which batch of the job it is, also where epochs do not end", "[loader]") {
+TEST_CASE("a batch knows its place in the job, also in endless epochs", "[loader]") {
   const auto pipeline = in_memory({40}, virtual_epochs());
   const WorkerConfig config = {.logical_shards = 2};
   for (const auto policy : {energon::EpochPolicy::kStrict, energon::EpochPolicy::kLoop}) {
@@ -67,13 +67,13 @@ TEST_CASE("a batch says which batch of the job it is, also where epochs do not e
   CHECK(places(iteration, 6) == kTwoEpochs);
 }
 
-TEST_CASE("a batch of a worker says it, too", "[loader][fork]") {
+TEST_CASE("a batch of a worker knows its place", "[loader][fork]") {
   SavableDataLoader loader(in_memory({40}, virtual_epochs()),
                            {.worker_config = {.num_workers = 2, .logical_shards = 2}});
   CHECK(places(loader, 6) == kTwoEpochs);
 }
 
-TEST_CASE("the place of a batch goes on after a restore", "[loader]") {
+TEST_CASE("places continue after a restore", "[loader]") {
   const auto pipeline = in_memory({40}, virtual_epochs());
   SavableDataLoader loader(pipeline, {.worker_config = {.logical_shards = 2}});
   places(loader, 4);
@@ -83,7 +83,7 @@ TEST_CASE("the place of a batch goes on after a restore", "[loader]") {
   CHECK(places(resumed, 2) == std::vector<BatchPlace>{{1, 1, 0}, {0, 1, 1}});
 }
 
-TEST_CASE("the numbers of micro batches go on after a rescale", "[loader]") {
+TEST_CASE("micro batch numbers continue after a rescale", "[loader]") {
   const auto pipeline = in_memory({40}, {});
   const auto on = [](int rank, int ranks) {
     return energon::LoaderOptions{
@@ -100,7 +100,7 @@ TEST_CASE("the numbers of micro batches go on after a rescale", "[loader]") {
   CHECK(micro_batches({&alone}, 5, 6) == Numbers{8, 9, 10, 11, 12});
 }
 
-TEST_CASE("a pipeline sees no place, and none of its own is kept", "[loader]") {
+TEST_CASE("a pipeline sees no place, and a place that it sets is dropped", "[loader]") {
   bool is_seen = false;
   energon::TrainOptions options = virtual_epochs();
   options.task_encoder.encode_sample = energon::MapFunction([&](Sample sample, CallContext&) {

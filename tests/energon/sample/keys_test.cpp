@@ -11,7 +11,7 @@
 
 namespace energon {
 
-TEST_CASE("keys are a list of texts", "[energon][sample]") {
+TEST_CASE("keys are a list of strings", "[energon][sample]") {
   Keys keys = {"a", "", "b/c"};
   CHECK(keys.size() == 3);
   CHECK(keys[0] == "a");
@@ -27,7 +27,7 @@ TEST_CASE("keys are a list of texts", "[energon][sample]") {
   CHECK(Keys().empty());
 }
 
-TEST_CASE("keys with the same characters in other places differ", "[energon][sample]") {
+TEST_CASE("keys with the same characters but other boundaries differ", "[energon][sample]") {
   CHECK(Keys{"ab", "c"} != Keys{"a", "bc"});
   CHECK(Keys{""} != Keys());
 }

@@ -51,14 +51,14 @@ Sample nested(Value value) {
 
 }  // namespace
 
-TEST_CASE("lazy bytes have the digest of the bytes they are", "[energon][lazy]") {
+TEST_CASE("lazy bytes have the digest of the bytes they fetch", "[energon][lazy]") {
   const auto source = std::make_shared<Fixed>("hello");
   CHECK(digest(nested(LazyBytes(source))) == digest(nested(bytes("hello"))));
   CHECK(source->gets == 1);
   CHECK(digest(nested(LazyBytes(source))) != digest(nested(bytes("hallo"))));
 }
 
-TEST_CASE("lazy bytes are no payload yet", "[energon][lazy]") {
+TEST_CASE("lazy bytes do not count as payload", "[energon][lazy]") {
   const auto source = std::make_shared<Fixed>("hello");
   CHECK(payload_bytes(nested(LazyBytes(source))) == 1);
   CHECK(source->gets == 0);
@@ -77,7 +77,7 @@ TEST_CASE("lazy bytes without a source are refused", "[energon][lazy]") {
   LazyBytes moved(std::make_shared<Fixed>("hello"));
   const LazyBytes taken = std::move(moved);
   CHECK(taken.get().text() == "hello");
-  CHECK_THROWS_AS(moved.get(), Error);  // NOLINT: that is the question
+  CHECK_THROWS_AS(moved.get(), Error);  // NOLINT: use after move is what this tests
 }
 
 TEST_CASE("a cached file stays as long as a sample holds its bytes", "[energon][lazy]") {

@@ -23,7 +23,7 @@ RestoreKey batch_key() {
 
 }  // namespace
 
-TEST_CASE("a restore key has a text form and a byte form that read back",
+TEST_CASE("a restore key survives a round trip through its text and byte forms",
           "[energon][restore_key]") {
   const RestoreKey key = batch_key();
   CHECK(key.text() == "LogicalShard(3,17)/Batch(17)[Map(34)/Webdataset(0,812),Webdataset(0,40)]");
@@ -33,7 +33,7 @@ TEST_CASE("a restore key has a text form and a byte form that read back",
   CHECK(RestoreKey::list(Stage::kBatch, {1}, nothing).text() == "Batch(1)[]");
 }
 
-TEST_CASE("keys come apart level by level", "[energon][restore_key]") {
+TEST_CASE("keys are split level by level", "[energon][restore_key]") {
   const auto outer = split_key(batch_key(), Stage::kLogicalShard, 2, 1);
   CHECK(outer.integers == std::vector<std::int64_t>{3, 17});
   const auto batch = split_key(outer.inner[0], Stage::kBatch, 1);
@@ -66,7 +66,7 @@ TEST_CASE("the byte form keeps the order of the numbers", "[energon][restore_key
                        [](const auto& a, const auto& b) { return a.bytes() < b.bytes(); }));
 }
 
-TEST_CASE("texts that are no key are refused with the position", "[energon][restore_key]") {
+TEST_CASE("text that is not a key is refused with the position", "[energon][restore_key]") {
   for (const char* text : {"", "Webdataset", "Webdataset(", "Webdataset(0,", "Webdataset(-1)",
                            "Stranger(1)", "Batch(1)[", "Batch(1)[Webdataset(0,1)",
                            "Webdataset(0,1)x", "Map(1)/", "Webdataset(99999999999999999999)"}) {
@@ -90,10 +90,10 @@ TEST_CASE("the samples in a key are found through all stages, in order", "[energ
                 "GroupBatch(1)[]]") == Expected{{0, 5}, {1, 6}, {0, 7}});
   CHECK(energon::samples_in(RestoreKey()).empty());
   CHECK_THROWS_WITH(samples("Map(3)/Batch(1)"), Catch::Contains("ends in Batch"));
-  CHECK_THROWS_WITH(samples("Webdataset(4294967296,1)"), Catch::Contains("no sample"));
+  CHECK_THROWS_WITH(samples("Webdataset(4294967296,1)"), Catch::Contains("not a sample"));
 }
 
-TEST_CASE("damaged bytes are refused, whatever is cut off or flipped", "[energon][restore_key]") {
+TEST_CASE("bytes that are truncated or flipped anywhere are refused", "[energon][restore_key]") {
   const std::string bytes = batch_key().bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     CAPTURE(length);

@@ -47,7 +47,7 @@ Sample sample() {
 
 }  // namespace
 
-TEST_CASE("a field is read as what it is", "[sample]") {
+TEST_CASE("a field is read by its type", "[sample]") {
   const Sample made = sample();
   CHECK(made.bytes("jpg").text() == "image");
   CHECK(made.text("jpg") == "image");
@@ -70,40 +70,40 @@ TEST_CASE("a field is read as what it is", "[sample]") {
   CHECK(images[1].text() == "bc");
 }
 
-TEST_CASE("a field that is something else is an error that says what it is", "[sample]") {
+TEST_CASE("a field of another type is an error that describes its value", "[sample]") {
   const Sample made = sample();
   const auto check = [](const auto& call, ErrorCode code, const std::string& text) {
     CHECK(error_of(call, code) == text);
   };
   check(
       [&] { made.bytes("png"); }, ErrorCode::kNotFound,
-      "no field 'png'; there are: jpg, txt, count, share, image, parts, nothing, valid, json, aux");
+      "no field 'png'; available: jpg, txt, count, share, image, parts, nothing, valid, json, aux");
   check([&] { made.tensor("jpg"); }, ErrorCode::kInvalidArgument,
-        "field 'jpg' is 5 bytes, not a tensor");
+        "field 'jpg' is 5 bytes, expected a tensor");
   check([&] { made.bytes("txt"); }, ErrorCode::kInvalidArgument,
-        "field 'txt' is a text of 7 bytes, not bytes");
+        "field 'txt' is a string of 7 bytes, expected bytes");
   check([&] { made.text("count"); }, ErrorCode::kInvalidArgument,
-        "field 'count' is the integer 3, not a text");
+        "field 'count' is the integer 3, expected a string");
   check([&] { made.integer("share"); }, ErrorCode::kInvalidArgument,
-        "field 'share' is the number 0.5, not an integer");
+        "field 'share' is the number 0.5, expected an integer");
   check([&] { made.number("image"); }, ErrorCode::kInvalidArgument,
-        "field 'image' is float32 (3, 2), not a number");
+        "field 'image' is float32 (3, 2), expected a number");
   check([&] { made.mapping("parts"); }, ErrorCode::kInvalidArgument,
-        "field 'parts' is a list of 2, not a mapping");
+        "field 'parts' is a list of 2, expected a mapping");
   check([&] { made.bytes_list("json"); }, ErrorCode::kInvalidArgument,
-        "field 'json' is a mapping of 1, not a list");
+        "field 'json' is a mapping of 1, expected a list");
   check([&] { made.bytes_list("parts"); }, ErrorCode::kInvalidArgument,
-        "field 'parts[1]' is a text of 3 bytes, not bytes");
+        "field 'parts[1]' is a string of 3 bytes, expected bytes");
   check([&] { made.bytes("aux"); }, ErrorCode::kInvalidArgument,
-        "field 'aux' is lazy bytes (file 'a' of nowhere), not bytes; fetch them with "
+        "field 'aux' is lazy bytes (file 'a' of nowhere), expected bytes; fetch them with "
         "LazyBytes::get()");
 }
 
-TEST_CASE("null and truth values are kinds of their own", "[sample]") {
+TEST_CASE("null and booleans are distinct kinds", "[sample]") {
   CHECK(energon::describe(energon::Null()) == "null");
   CHECK(energon::describe(energon::Value(false)) == "false");
   CHECK_THAT(error_of([] { sample().integer("valid"); }, ErrorCode::kInvalidArgument),
-             Catch::Contains("field 'valid' is true, not an integer"));
+             Catch::Contains("field 'valid' is true, expected an integer"));
   std::vector<std::uint64_t> digests;
   for (const energon::Value& value : std::vector<energon::Value>{
            energon::Null(), true, false, std::int64_t{0}, std::int64_t{1}, std::string()}) {
@@ -115,7 +115,7 @@ TEST_CASE("null and truth values are kinds of their own", "[sample]") {
   CHECK(std::ranges::adjacent_find(digests) == digests.end());
 }
 
-TEST_CASE("tuples and integers of any size are kinds of their own", "[sample]") {
+TEST_CASE("tuples and big integers are distinct kinds", "[sample]") {
   Sample made;
   made.set("tuple", energon::Tuple{{std::int64_t{1}, std::string("two")}});
   made.set("list", List{std::int64_t{1}, std::string("two")});
@@ -126,7 +126,7 @@ TEST_CASE("tuples and integers of any size are kinds of their own", "[sample]") 
   CHECK(describe(made.at("large")) == "the integer 1180591620717411303424");
   CHECK(describe(energon::BigInteger("-1" + std::string(50, '0'))) == "an integer of 51 digits");
   CHECK_THAT(error_of([&] { made.list("tuple"); }, ErrorCode::kInvalidArgument),
-             Catch::Contains("field 'tuple' is a tuple of 2, not a list"));
+             Catch::Contains("field 'tuple' is a tuple of 2, expected a list"));
   CHECK_THAT(error_of([&] { made.integer("large"); }, ErrorCode::kInvalidArgument),
              Catch::Contains("is the integer 1180591620717411303424"));
   CHECK(payload_bytes(made) == 2 * (8 + 3) + 22);
@@ -140,7 +140,7 @@ TEST_CASE("tuples and integers of any size are kinds of their own", "[sample]") 
   CHECK(digest_of(energon::BigInteger("7")) != digest_of(energon::BigInteger("8")));
 }
 
-TEST_CASE("the text of an integer has one form", "[sample]") {
+TEST_CASE("an integer has exactly one text form", "[sample]") {
   for (const char* digits : {"0", "7", "-7", "10", "18446744073709551616"}) {
     CHECK(energon::BigInteger(digits).digits() == digits);
   }
@@ -149,11 +149,11 @@ TEST_CASE("the text of an integer has one form", "[sample]") {
     CAPTURE(digits);
     CHECK_FALSE(energon::BigInteger::is_valid(digits));
     CHECK_THAT(error_of([&] { energon::BigInteger{digits}; }, ErrorCode::kInvalidArgument),
-               Catch::Contains("is no integer"));
+               Catch::Contains("is not an integer"));
   }
 }
 
-TEST_CASE("setting a field replaces it where it stands", "[sample]") {
+TEST_CASE("setting a field replaces it in place", "[sample]") {
   Sample made = sample();
   const std::size_t fields = made.fields.size();
   made.set("txt", std::int64_t{1});

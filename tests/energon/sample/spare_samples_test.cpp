@@ -28,7 +28,7 @@ void keep(Sample sample) {
 
 }  // namespace
 
-TEST_CASE("a spare sample is empty and has the memory of the one before", "[energon][sample]") {
+TEST_CASE("a spare sample is empty and reuses the memory of the last one", "[energon][sample]") {
   Sample first = some_sample();
   const std::weak_ptr<const SourceShard> shard = first.sources.front().shard;
   const void* const fields = first.fields.data();

@@ -26,7 +26,7 @@ TEST_CASE("the words are those of MT19937", "[rng]") {
   }
 }
 
-// They stand in what users have trained with: the numbers must never change.
+// Users have trained with these numbers, so they must never change.
 TEST_CASE("the draws of a seed are fixed", "[rng]") {
   CallRng rng(7);
   CHECK(rng.uniform() == 0.07630829122554017);
@@ -59,8 +59,8 @@ TEST_CASE("draws fill their range evenly", "[rng]") {
   CHECK(std::abs(heads - kDraws / 4) < 600);
 }
 
-TEST_CASE("a range that only rejection draws evenly", "[rng]") {
-  // Of 2^64 draws modulo 3 * 2^61, the lowest 2^62 would come three times and the rest twice.
+TEST_CASE("a range that needs rejection to be drawn evenly", "[rng]") {
+  // In 2^64 values modulo 3 * 2^61, the lowest 2^62 results occur three times, the others twice.
   const std::int64_t n = std::int64_t{3} << 61;
   CallRng rng(2);
   int low = 0;
@@ -75,7 +75,7 @@ TEST_CASE("a range that only rejection draws evenly", "[rng]") {
   CHECK(std::abs(low - kDraws / 3 * 2) < 420);
 }
 
-TEST_CASE("it shuffles", "[rng]") {
+TEST_CASE("std::shuffle takes a CallRng", "[rng]") {
   std::vector<int> numbers(100);
   std::iota(numbers.begin(), numbers.end(), 0);
   const std::vector<int> before = numbers;
@@ -89,11 +89,11 @@ TEST_CASE("impossible draws are refused", "[rng]") {
   CallRng rng(4);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto refused = [](const auto& call) { return error_of(call, ErrorCode::kInvalidArgument); };
-  CHECK(refused([&] { rng.integer(0); }) == "integer(0): there is no number in [0, 0)");
-  CHECK(refused([&] { rng.chance(1.5); }) == "chance(1.5): a probability is in [0, 1]");
-  CHECK(refused([&] { rng.chance(nan); }) == "chance(nan): a probability is in [0, 1]");
+  CHECK(refused([&] { rng.integer(0); }) == "integer(0): the range [0, 0) is empty");
+  CHECK(refused([&] { rng.chance(1.5); }) == "chance(1.5): expected a probability in [0, 1]");
+  CHECK(refused([&] { rng.chance(nan); }) == "chance(nan): expected a probability in [0, 1]");
   CHECK(refused([&] { rng.uniform(1, 1); }) ==
-        "uniform(1, 1): give two finite numbers, the lower one first");
+        "uniform(1, 1): expected two finite numbers, the lower one first");
   CHECK(refused([&] { rng.uniform(0, nan); }) ==
-        "uniform(0, nan): give two finite numbers, the lower one first");
+        "uniform(0, nan): expected two finite numbers, the lower one first");
 }

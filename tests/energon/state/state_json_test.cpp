@@ -55,7 +55,7 @@ TEST_CASE("base64 of RFC 4648, and back", "[energon][base64]") {
   }
 }
 
-TEST_CASE("a state reads back from its JSON form, as text too", "[energon][state]") {
+TEST_CASE("a state survives a round trip through its JSON form, also as text", "[energon][state]") {
   const Json json = energon::state_to_json(json_example());
   CHECK(json.dump() ==
         R"({"type":"Outer","fields":{"count":-3,"rng":{"base64":"AAEC"},)"
@@ -66,7 +66,7 @@ TEST_CASE("a state reads back from its JSON form, as text too", "[energon][state
   CHECK(energon::state_from_json(Json::parse(json.dump())) == json_example());
 }
 
-TEST_CASE("JSON that is no state is refused with the path", "[energon][state]") {
+TEST_CASE("JSON that is not a state is refused with the path", "[energon][state]") {
   const auto refused = [](const std::function<void(Json&)>& damage) -> std::string {
     Json json = energon::state_to_json(json_example());
     damage(json);
@@ -78,25 +78,24 @@ TEST_CASE("JSON that is no state is refused with the path", "[energon][state]") 
     }
     return "accepted";
   };
-  CHECK(refused([](Json& json) { json = nullptr; }) == "state: an object is expected; it is null");
+  CHECK(refused([](Json& json) { json = nullptr; }) == "state: expected an object, found null");
   CHECK_THAT(refused([](Json& json) { json.erase("type"); }),
-             Catch::StartsWith("state: 'type' is missing"));
+             Catch::StartsWith("state: expected a member 'type'"));
   CHECK_THAT(refused([](Json& json) { json["extra"] = 1; }),
-             Catch::StartsWith("state: 'extra' is not known"));
+             Catch::StartsWith("state: unknown member 'extra'"));
   CHECK(refused([](Json& json) { json["fields"]["count"] = 1.5; }) ==
-        "state.fields.count: an integer of 64 bits is expected; it is 1.5");
+        "state.fields.count: expected a 64-bit integer, found 1.5");
   CHECK(refused([](Json& json) { json["fields"]["count"] = std::uint64_t{1} << 63; }) ==
-        "state.fields.count: an integer of 64 bits is expected; it is 9223372036854775808");
+        "state.fields.count: expected a 64-bit integer, found 9223372036854775808");
   CHECK(refused([](Json& json) { json["fields"]["rng"]["base64"] = "AAE"; }) ==
-        "state.fields.rng.base64: it is no base64; it is \"AAE\"");
+        "state.fields.rng.base64: expected base64, found \"AAE\"");
   CHECK_THAT(refused([](Json& json) { json["fields"]["rng"]["text"] = "a"; }),
-             Catch::StartsWith("state.fields.rng: either 'text' or 'base64' is expected"));
+             Catch::StartsWith("state.fields.rng: expected either 'text' or 'base64'"));
   CHECK_THAT(refused([](Json& json) { json["fields"]["rng"] = Json::object(); }),
-             Catch::StartsWith("state.fields.rng: either 'text' or 'base64' is expected"));
+             Catch::StartsWith("state.fields.rng: expected either 'text' or 'base64'"));
   CHECK(refused([](Json& json) { json["inner"][0]["fields"]["list"][1] = "0"; }) ==
-        "state.inner[0].fields.list[1]: an integer of 64 bits is expected; it is \"0\"");
-  CHECK(refused([](Json& json) { json["inner"] = 1; }) ==
-        "state.inner: a list is expected; it is 1");
+        "state.inner[0].fields.list[1]: expected a 64-bit integer, found \"0\"");
+  CHECK(refused([](Json& json) { json["inner"] = 1; }) == "state.inner: expected a list, found 1");
   CHECK_THAT(refused([](Json& json) {
                Json deep = json;
                for (int i = 0; i < 100; ++i) {
@@ -107,8 +106,7 @@ TEST_CASE("JSON that is no state is refused with the path", "[energon][state]") 
              Catch::Contains("too deeply nested"));
 }
 
-TEST_CASE("JSON that is nested without end is refused before anything recurses",
-          "[energon][state]") {
+TEST_CASE("endlessly nested JSON is refused before anything recurses", "[energon][state]") {
   std::string text;
   for (int i = 0; i < 100'000; ++i) {
     text += R"({"inner":[)";
@@ -122,21 +120,21 @@ TEST_CASE("JSON that is nested without end is refused before anything recurses",
         "state: too deeply nested");
 }
 
-TEST_CASE("an error shows scalars, the beginning of long texts, and of the rest its size",
+TEST_CASE("an error shows scalars, the start of long strings, and the size of lists and objects",
           "[energon][state]") {
   const auto shown = [](const Json& json) {
     const std::string text =
         error_of([&] { energon::JsonReader(json, "x").boolean(); }, ErrorCode::kCorruptData);
-    return text.substr(text.find("; it is ") + 8);
+    return text.substr(text.find(", found ") + 8);
   };
   CHECK(shown(1.5) == "1.5");
   CHECK(shown("a\n") == R"("a\n")");
   CHECK(shown(std::string(81, 'a')) == fmt::format("\"{}\" …", std::string(80, 'a')));
   CHECK(shown(Json::array({1, 2})) == "a list of 2");
-  CHECK(shown({{"a", 1}}) == "an object with 1 members");
+  CHECK(shown({{"a", 1}}) == "an object of 1 members");
 }
 
-TEST_CASE("a state that JSON cannot hold is unsupported, not changed", "[energon][state]") {
+TEST_CASE("a state that JSON cannot represent is unsupported, not changed", "[energon][state]") {
   const auto code_of = [](const State& state) {
     try {
       energon::state_to_json(state);

@@ -72,7 +72,7 @@ State random_state(std::mt19937& random, int depth) {
 
 }  // namespace
 
-TEST_CASE("states read back as they were written", "[energon][state]") {
+TEST_CASE("states survive a round trip", "[energon][state]") {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
@@ -96,10 +96,10 @@ TEST_CASE("the structure of many states is written once", "[energon][state]") {
   CHECK(read(bytes, states.size()) == states);
 }
 
-TEST_CASE("a state with few values brings its structure along", "[energon][state]") {
+TEST_CASE("a state with few values carries its own structure", "[energon][state]") {
   State state{std::string(1000, 't'), {{"position", std::int64_t{1}}}, {}};
   CHECK(read(write({state, state}), 2) == std::vector<State>{state, state});
-  // So a small file cannot ask for many large structures: this one asks for two.
+  // Keeps a small file from requesting many large structures: this one requests two.
   state.fields[0].second = std::string(200, 'v');
   std::string bytes = write({state, state});
   CHECK(bytes.find("ttt") < bytes.find("vvv"));
@@ -107,10 +107,11 @@ TEST_CASE("a state with few values brings its structure along", "[energon][state
   const std::size_t size_at = bytes.find("vvv") - 4;  // 202 bytes of values, 200 of the field
   REQUIRE(bytes.substr(size_at, 2) == "\xca\x01");
   bytes.replace(size_at, 2, std::string("\x10\x00", 2));
-  CHECK_THROWS_WITH(read(bytes, 2), Catch::Contains("damaged at its byte"));
+  CHECK_THROWS_WITH(read(bytes, 2), Catch::Contains("damaged at byte"));
 }
 
-TEST_CASE("cut or changed bytes of states are refused or give other states", "[energon][state]") {
+TEST_CASE("truncated or changed bytes of states are refused or decode to other states",
+          "[energon][state]") {
   const std::string bytes = write({position(3), position(4), State{"Other", {}, {}}});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     CAPTURE(size);
@@ -132,7 +133,7 @@ TEST_CASE("cut or changed bytes of states are refused or give other states", "[e
   }
 }
 
-TEST_CASE("numbers of variable length have up to 64 bits", "[energon][state]") {
+TEST_CASE("varints have up to 64 bits", "[energon][state]") {
   for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{63},
                                    std::int64_t{64}, std::int64_t{-65}, INT64_MAX, INT64_MIN}) {
     CAPTURE(value);

@@ -26,11 +26,12 @@ State example() {
 
 }  // namespace
 
-TEST_CASE("a state reads back from its bytes", "[energon][state]") {
+TEST_CASE("a state survives a round trip through its bytes", "[energon][state]") {
   CHECK(energon::decode_state(energon::encode_state(example())) == example());
 }
 
-TEST_CASE("a damaged state is refused or is another state, never a crash", "[energon][state]") {
+TEST_CASE("a damaged state is refused or decodes to another state, never crashes",
+          "[energon][state]") {
   const std::string bytes = energon::encode_state(example());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     CAPTURE(length);
@@ -67,7 +68,7 @@ TEST_CASE("all differences of shape are listed", "[energon][state]") {
   CHECK(differences ==
         std::vector<std::string>{"Outer: field 'count' is bytes, expected an integer",
                                  "Outer: field 'rng' is missing", "Outer: unknown field 'renamed'",
-                                 "Outer/Inner: the state is of a Stranger"});
+                                 "Outer/Inner: found the state of a Stranger"});
 }
 
 TEST_CASE("all differences of configurations are listed with their paths", "[energon][savable]") {
@@ -75,12 +76,13 @@ TEST_CASE("all differences of configurations are listed with their paths", "[ene
   const auto expected = energon::Config::parse(R"({"a": 2, "b": {"c": [1, 3]}, "e": 0})");
   std::vector<std::string> differences;
   energon::compare_configs(config, expected, "", differences);
-  CHECK(differences == std::vector<std::string>{
-                           "config.a: 1, expected 2", "config.b.c[1]: 2, expected 3",
-                           "config.e: not set, expected 0", "config.d: 0, expected not to be set"});
+  CHECK(differences == std::vector<std::string>{"config.a: 1, expected 2",
+                                                "config.b.c[1]: 2, expected 3",
+                                                "config.e: not set, expected 0",
+                                                "config.d: 0, expected it to be unset"});
 }
 
-TEST_CASE("another stage is one difference, not one for each of its settings",
+TEST_CASE("a different stage is one difference, not one for each of its settings",
           "[energon][savable]") {
   const auto config = energon::Config::parse(R"({"type": "Repeat", "repetitions": 2})");
   const auto expected = energon::Config::parse(R"({"type": "ShuffleBuffer", "size": 7})");
@@ -100,7 +102,7 @@ std::string pack(const std::vector<SampleRef>& refs) {
 
 }  // namespace
 
-TEST_CASE("lists of references are packed into as few bits as they need", "[energon][state]") {
+TEST_CASE("lists of references are packed into the fewest bits", "[energon][state]") {
   const SampleRef last{.index = INT64_MAX, .leaf = UINT32_MAX, .repetition = UINT32_MAX};
   const std::vector<std::vector<SampleRef>> lists = {
       {},
@@ -138,25 +140,25 @@ TEST_CASE("lists of references are packed into as few bits as they need", "[ener
   }
 }
 
-TEST_CASE("a list of references that is none is refused before memory is taken",
+TEST_CASE("an invalid list of references is refused before memory is allocated",
           "[energon][state]") {
   CHECK_THROWS_WITH(energon::unpack_sample_refs(std::string(11, '\0'), 1000),
                     Catch::Contains("form 0, expected 16"));
-  // A few bytes that say 2^28 times sample 0 of leaf 0: 4 GiB.
+  // A few bytes that encode sample 0 of leaf 0 2^28 times: 4 GiB.
   std::string huge = pack({{.index = 0}});
   huge[4] = '\0';
   huge[7] = '\x10';
   CHECK_THROWS_WITH(energon::unpack_sample_refs(huge, 1000),
-                    Catch::Contains("268435456 references, at most 1000 fit"));
+                    Catch::Contains("268435456 references, expected at most 1000"));
   std::string wide = pack({{.index = 0}});
   wide[2] = '\x21';
   CHECK_THROWS_WITH(energon::unpack_sample_refs(wide, 1000), Catch::Contains("33 and 0 bits"));
   std::string beyond = pack({{.index = 0}, {.index = 1}});
   beyond.replace(12, 8, std::string(7, '\xff') + '\x7f');  // from INT64_MAX on
-  CHECK_THROWS_WITH(energon::unpack_sample_refs(beyond, 1000), Catch::Contains("is too large"));
+  CHECK_THROWS_WITH(energon::unpack_sample_refs(beyond, 1000), Catch::Contains("out of range"));
 }
 
-TEST_CASE("a field that is there twice is a difference", "[energon][state]") {
+TEST_CASE("a duplicate field is a difference", "[energon][state]") {
   const State expected{"Leaf", {{"position", std::int64_t{1}}}, {}};
   const State twice{"Leaf", {{"position", std::int64_t{1}}, {"position", std::int64_t{2}}}, {}};
   std::vector<std::string> differences;

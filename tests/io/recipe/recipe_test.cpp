@@ -326,8 +326,8 @@ TEST_CASE("a missing file is named with the metadataset that refers to it",
   CHECK(contains(f.error("{path: inner.yaml, aux: {x: a}}").second, "no such file"));
   f.write("inner.yaml", "splits: {train: {path: a}}");
   CHECK(contains(f.error("{path: inner.yaml, aux: {x: a}}").second, "aux belongs to a dataset"));
-  CHECK(contains(f.error("{path: inner.yaml, dataset_config: x.yaml}").second,
-                 "found: metadataset"));
+  CHECK(
+      contains(f.error("{path: inner.yaml, dataset_config: x.yaml}").second, "found: metadataset"));
 }
 
 TEST_CASE("auxiliary data must exist, and be prepared if it is looked up by key",

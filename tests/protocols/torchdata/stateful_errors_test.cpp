@@ -117,19 +117,19 @@ TEST_CASE("a damaged dictionary is refused with the path, and changes nothing", 
   using Failure = std::pair<ErrorCode, std::string>;
   CHECK(refused([](Dict& dict) { dict["version"] = 2; }).first == ErrorCode::kUnsupported);
   CHECK(refused([](Dict& dict) { dict.erase("epoch_start"); }).first == ErrorCode::kCorruptData);
-  CHECK(refused([](Dict& dict) { dict["steps"] = "4"; }) ==
-        Failure(ErrorCode::kCorruptData,
-                "state_dict.steps: an integer of 64 bits is expected; it is \"4\""));
+  CHECK(
+      refused([](Dict& dict) { dict["steps"] = "4"; }) ==
+      Failure(ErrorCode::kCorruptData, "state_dict.steps: expected a 64-bit integer, found \"4\""));
   CHECK(refused([](Dict& dict) {
           dict["source"]["loader"]["checkpoints"][0]["state"]["fields"]["seen"][2] = 0.5;
         }) == Failure(ErrorCode::kCorruptData,
-                      "state_dict.source.loader.checkpoints[0].state.fields.seen[2]: an integer "
-                      "of 64 bits is expected; it is 0.5"));
+                      "state_dict.source.loader.checkpoints[0].state.fields.seen[2]: expected a "
+                      "64-bit integer, found 0.5"));
   CHECK(refused([](Dict& dict) {
           dict["source"]["loader"]["checkpoints"][0]["certificate"] = "12";
         }).second ==
-        "state_dict.source.loader.checkpoints[0].certificate: 16 hexadecimal digits "
-        "are expected; it is \"12\"");
+        "state_dict.source.loader.checkpoints[0].certificate: expected 16 hexadecimal digits, "
+        "found \"12\"");
   CHECK(loader->state_dict() == good);
   CHECK(take(*loader).size() == 133);
 }

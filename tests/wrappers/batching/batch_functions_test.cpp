@@ -173,7 +173,7 @@ TEST_CASE("truth values become one tensor", "[wrappers][batch_functions]") {
   CHECK(elements<std::uint8_t>(truths) == std::vector<std::uint8_t>{1, 0});
   CHECK_THAT(
       refusal(energon::stack_fields, {sample_of("a", energon::Null()), sample_of("b", true)}),
-      Catch::Contains("null in 'a' and a truth value in 'b'"));
+      Catch::Contains("null in 'a' and a boolean in 'b'"));
 }
 
 TEST_CASE("tensors that cannot be stacked are refused with field, samples and shapes",
@@ -200,7 +200,7 @@ TEST_CASE("tensors that cannot be stacked are refused with field, samples and sh
              Catch::Contains("shape (-1)"));
   short_one.shape = {INT64_MAX, INT64_MAX};
   CHECK_THAT(refusal(energon::concat_fields, {sample_of("a", short_one)}),
-             Catch::Contains("no tensor has the shape"));
+             Catch::Contains("invalid tensor shape"));
 }
 
 TEST_CASE("pad_stack_fields fills up to the largest size of each dimension",

@@ -193,7 +193,7 @@ TEST_CASE("what is no image is refused with its field", "[wrappers][image_bucket
   const ImageBuckets buckets(options_of(kSizes));
   using Catch::Contains;
   CHECK_THAT(error_of([&] { fitted(buckets, Value("text")); }, ErrorCode::kInvalidArgument),
-             Contains("'img'") && Contains("a text"));
+             Contains("'img'") && Contains("a string"));
   CHECK_THAT(
       error_of([&] { group_of(buckets, Value(std::int64_t{1})); }, ErrorCode::kInvalidArgument),
       Contains("'img'"));

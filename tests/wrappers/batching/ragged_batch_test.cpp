@@ -165,7 +165,7 @@ TEST_CASE("Ragged::from refuses what is no ragged field", "[wrappers][ragged_bat
   CHECK_THAT(refusal(of({0, 2})), Contains("to the 3 rows"));
   CHECK_THAT(refusal(of({0, 4, 3})), Contains("ascend"));
   CHECK_THAT(refusal(of({0, -1, 3})), Contains("ascend"));
-  CHECK_THAT(refusal(Value("text")), Contains("a text"));
+  CHECK_THAT(refusal(Value("text")), Contains("a string"));
   CHECK_THAT(refusal(Value(Mapping{{"values", int_tensor({3}, {1, 2, 3})}})),
              Contains("'offsets'"));
   CHECK_THAT(refusal(Value(

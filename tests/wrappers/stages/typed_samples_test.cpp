@@ -88,8 +88,8 @@ TEST_CASE("a path goes through mappings by name and through lists by position",
   CHECK_THAT(refused("json[a][b][-3]", kParts), Catch::Contains("no [-3] in a list of 2"));
   CHECK_THAT(refused("json[a][b][x]", kParts), Catch::Contains("no [x] in a list of 2"));
   CHECK_THAT(refused("json[a][c]", kParts), Catch::Contains("no 'c' among b"));
-  CHECK_THAT(refused("json[t][0]", kParts), Catch::Contains("[0] of a text of 4 bytes"));
-  CHECK_THAT(refused("txt[a]", kParts), Catch::Contains("[a] of a text of 5 bytes"));
+  CHECK_THAT(refused("json[t][0]", kParts), Catch::Contains("[0] of a string of 4 bytes"));
+  CHECK_THAT(refused("txt[a]", kParts), Catch::Contains("[a] of a string of 5 bytes"));
   CHECK_THAT(refused("jpg", kParts), Catch::Contains("'jpg' (no such part)"));
 }
 

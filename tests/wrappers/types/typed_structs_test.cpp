@@ -161,9 +161,9 @@ TEST_CASE("boxes and weights of JSON become float32", "[wrappers][types]") {
 TEST_CASE("a field of another kind is refused with type, field and key", "[wrappers][types]") {
   CHECK_THAT(refused<energon::CaptioningSample>({{"image", kImage}}, ErrorCode::kNotFound),
              Catch::Contains("field 'caption' of CaptioningSample") &&
-                 Catch::Contains("there are: image") && Catch::Contains("sample: k"));
+                 Catch::Contains("available: image") && Catch::Contains("sample: k"));
   CHECK_THAT(refused<energon::ImageSample>({{"image", "text"}}),
-             Catch::Contains("a text of 4 bytes"));
+             Catch::Contains("a string of 4 bytes"));
   CHECK_THAT(refused<energon::ImageClassificationSample>({{"image", kImage}, {"label", "x"}}),
              Catch::Contains("field 'label'"));
   CHECK_THAT(refused<energon::VqaSample>(
@@ -175,7 +175,7 @@ TEST_CASE("a field of another kind is refused with type, field and key", "[wrapp
              Catch::Contains("item 1 is the integer 1"));
   CHECK_THAT(
       refused<energon::SimilarityInterleavedSample>({{"images", List{"a"}}, {"texts", List{}}}),
-      Catch::Contains("item 0 is a text of 1 bytes"));
+      Catch::Contains("item 0 is a string of 1 bytes"));
   CHECK_THAT(refused<energon::SimilarityInterleavedSample>(
                  {{"images", List{}}, {"texts", List{}}, {"matched_text_indices", List{1.5}}}),
              Catch::Contains("a list of whole numbers, but item 0 is the number 1.5"));
@@ -193,7 +193,7 @@ TEST_CASE("boxes of another form are refused", "[wrappers][types]") {
   CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0, "4"})),
              Catch::Contains("a list of lists of numbers"));
   CHECK_THAT(with(List{1.0}), Catch::Contains("it holds a list of 1, expected"));
-  CHECK_THAT(with(std::string("1,2,3,4")), Catch::Contains("a text of 7 bytes"));
+  CHECK_THAT(with(std::string("1,2,3,4")), Catch::Contains("a string of 7 bytes"));
   CHECK_THAT(with(tensor<float>(DType::kFloat32, {4}, {1, 2, 3, 4})),
              Catch::Contains("float32 (4)"));
   CHECK_THAT(with(tensor<float>(DType::kFloat32, {0, 3}, {})),
