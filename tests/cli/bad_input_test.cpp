@@ -230,7 +230,7 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
     CAPTURE(path);
     CHECK(run_energon({"run", path, "--mode", "val", "--num-workers", "0"}).exit_code == 0);
     check_refused({"run", path, "--mode", "val", "--num-workers", "0", "--max-sample-bytes", "5"},
-                  1, "max_sample_bytes is 5");
+                  1, "but --max-sample-bytes is 5");
   }
 }
 

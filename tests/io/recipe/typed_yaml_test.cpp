@@ -117,7 +117,7 @@ TEST_CASE("settings of decoders remain a warning, with a different text", "[io][
   REQUIRE(yaml.warnings.size() == 1);
   CHECK(yaml.warnings[0] == yaml.samples.warning);
   CHECK_THAT(yaml.samples.warning,
-             Catch::Contains("not applied: sample_type, image_decode, field_map; samples have"));
+             Catch::Contains("not applied: sample_type, image_decode, field_map; samples contain"));
   CHECK_THAT(yaml.samples.typed_warning,
              Catch::Contains("not applied: image_decode; the pipeline's decoder decides"));
 }

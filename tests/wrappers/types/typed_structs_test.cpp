@@ -187,7 +187,7 @@ TEST_CASE("boxes of another form are refused", "[wrappers][types]") {
         {{"image", kImage}, {"text", "t"}, {"words_boxes", std::move(boxes)}});
   };
   // Not List{List{…}}, which is a copy of the inner one for some compilers.
-  CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0})), Catch::Contains("got 3 numbers a box"));
+  CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0})), Catch::Contains("found 3 numbers a box"));
   CHECK_THAT(with(List{List{1.0, 2.0, 3.0, 4.0}, List{1.0, 2.0, 3.0, 4.0, 5.0}}),
              Catch::Contains("all of one length"));
   CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0, "4"})),
@@ -197,7 +197,7 @@ TEST_CASE("boxes of another form are refused", "[wrappers][types]") {
   CHECK_THAT(with(tensor<float>(DType::kFloat32, {4}, {1, 2, 3, 4})),
              Catch::Contains("float32 (4)"));
   CHECK_THAT(with(tensor<float>(DType::kFloat32, {0, 3}, {})),
-             Catch::Contains("got 3 numbers a box"));
+             Catch::Contains("found 3 numbers a box"));
   CHECK_THAT(with(tensor<std::uint16_t>(DType::kFloat16, {1, 4}, {1, 2, 3, 4})),
              Catch::Contains("float16 (1, 4)"));
 }
