@@ -219,7 +219,7 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
     CAPTURE(path);
     CHECK(run_energon({"dump", path, "--mode", "val", "--num-workers", "0"}).exit_code == 0);
     check_refused({"dump", path, "--mode", "val", "--num-workers", "0", "--max-sample-bytes", "5"},
-                  1, "the limit max_sample_bytes is 5");
+                  1, "the limit --max-sample-bytes is 5");
   }
 }
 
