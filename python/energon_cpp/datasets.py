@@ -83,10 +83,33 @@ def get_train_dataset(
 ) -> Dataset:
     """Data for training: shuffled, repeated, blended.
 
-    path: a dataset, a folder or pattern of tars, a JSONL file or a metadataset. batch_size: samples
-    in a batch; None: single samples. on_error: "raise", or "skip" to leave out samples that fail
-    (at most failure_tolerance in a row). tensors: what tensors of native stages become: "torch",
-    "numpy" or "energon" (the class Tensor); None: "torch" if torch is imported, else "energon".
+    Args:
+        path: A dataset, a folder or pattern of tars, a JSONL file or a metadataset.
+        worker_config: Ranks, workers and seed.
+        batch_size: Samples, or packs, in a batch; without it, single samples are delivered.
+        split_part: Part of a prepared dataset, or split of a metadataset.
+        batch_drop_last: Drop the samples at the end of an epoch that do not fill a batch.
+        packing_buffer_size: Number of samples from which packs are selected; unset means no
+            packing.
+        shuffle_buffer_size: Size of the buffer from which samples are drawn at random; 0 and 1 mean
+            no buffer.
+        max_samples_per_sequence: Longest run of consecutive samples from one shard; unset means no
+            limit.
+        shuffle_over_epochs_multiplier: Reshuffle every N epochs (None = never, -1 = sample with
+            replacement).
+        parallel_shard_iters: Slices that are read in turn, 16 by default; 1 without shuffling.
+        virtual_epoch_length: Batches of this rank after which an epoch ends; 0 means the end of the
+            data.
+        repeat: Start the data again at its end, within the epoch.
+        task_encoder: Functions and decoders; unset means a DefaultTaskEncoder.
+        on_error: 'raise', or 'skip' to leave out samples and shards that cannot be used.
+        failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
+            limit.
+        tensors: What tensors of native stages become: 'torch', 'numpy' or 'energon' (the class
+            Tensor); unset means 'torch' if torch is imported, else 'energon'.
+        exclude_files: Quarantine files; what they name is left out.
+        cache_dir: Folder for indices and expanded shards that cannot be kept beside the data.
+        verify_checksums: Compare samples with their stored checksums.
     """
     refuse("get_train_dataset", unknown)
     options = _common_options(
@@ -123,7 +146,27 @@ def get_val_dataset(
     verify_checksums: bool = True,
     **unknown: Any,
 ) -> Dataset:
-    """Data for validation: each sample once, in order. limit: batches of a rank in an epoch."""
+    """Data for validation: each sample once, in order.
+
+    Args:
+        path: A dataset, a folder or pattern of tars, a JSONL file or a metadataset.
+        worker_config: Ranks, workers and seed.
+        batch_size: Samples, or packs, in a batch; without it, single samples are delivered.
+        split_part: Part of a prepared dataset, or split of a metadataset.
+        batch_drop_last: Drop the samples at the end of an epoch that do not fill a batch.
+        packing_buffer_size: Number of samples from which packs are selected; unset means no
+            packing.
+        limit: Batches of this rank in one epoch of validation; unset and 0 mean all.
+        task_encoder: Functions and decoders; unset means a DefaultTaskEncoder.
+        on_error: 'raise', or 'skip' to leave out samples and shards that cannot be used.
+        failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
+            limit.
+        tensors: What tensors of native stages become: 'torch', 'numpy' or 'energon' (the class
+            Tensor); unset means 'torch' if torch is imported, else 'energon'.
+        exclude_files: Quarantine files; what they name is left out.
+        cache_dir: Folder for indices and expanded shards that cannot be kept beside the data.
+        verify_checksums: Compare samples with their stored checksums.
+    """
     given = dict(locals())
     refuse("get_val_dataset", given.pop("unknown"))
     return Dataset(_val_recipe(given.pop("path"), **given))

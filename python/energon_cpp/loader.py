@@ -26,6 +26,7 @@ def get_savable_loader(
     n_checkpoints: int | None = None,
     gc_collect_every_n_steps: int | None = None,
     prefetch_factor: int | None = None,
+    prefetch_bytes: int | None = None,
     cache_pool: CachePool | None = None,
     watchdog_timeout_seconds: float | None = 60.0,
     watchdog_initial_timeout_seconds: float | None = None,
@@ -44,20 +45,37 @@ def get_savable_loader(
     """A loader of `dataset`. With workers, forks now: make it before the process has threads, large
     arrays or a GPU.
 
-    prefetch_factor: finished batches that a worker may be ahead; None: as fits 4 MiB. timeout:
-    seconds without progress of a worker that end a wait with WaitTimeoutError; 0 or None: no limit.
-    pin_memory: torch tensors of batches are copied into page-locked memory; without CUDA a warning,
-    and no effect. persistent_workers: False ends the workers with each epoch and starts them again;
-    the batches are the same. checkpoint_history: delivered batches that state_at() and rewind() reach
-    back, 100 by default, as far as the states that are kept for it fit checkpoint_history_bytes (64
-    MiB). in_order: only True. cache_pool: options of the cache of workers, a
-    FileStoreCachePool. Other options of torch's DataLoader are a TypeError that says where the
-    setting is.
+    Other options of torch's DataLoader are a TypeError that says where the setting is. For scripts
+    of Energon, checkpoint_every_sec, checkpoint_every_min_n_samples, gc_collect_every_n_steps and
+    fail_on_timeout are accepted without effect: a state is exact at any time, the collector runs by
+    itself, and a timeout is always an error.
 
-    For scripts of Energon: watchdog_timeout_seconds and watchdog_initial_timeout_seconds are a
-    timeout, too. worker_config must be that of the dataset. checkpoint_every_sec,
-    checkpoint_every_min_n_samples, gc_collect_every_n_steps and fail_on_timeout have no effect: a
-    state is exact at any time, the collector runs by itself, and a timeout is always an error.
+    Args:
+        dataset: From get_train_dataset() or get_val_dataset().
+        worker_config: For scripts of Energon; must be the one of the dataset.
+        n_checkpoints: States that each worker keeps per logical shard, at least 2 and at least
+            prefetch_factor + 1.
+        prefetch_factor: Batches that a worker may be ahead; unset means as many as prefetch_bytes
+            allows.
+        prefetch_bytes: Bytes of batches that a worker may be ahead without prefetch_factor.
+        cache_pool: Options of the cache of workers, a FileStoreCachePool.
+        watchdog_timeout_seconds: A timeout, too, as in Energon.
+        watchdog_initial_timeout_seconds: A timeout, too, as in Energon.
+        checkpoint_every_batches: A worker stores its state every N batches; 0 means at the start of
+            each epoch only, unset means by the size of the state.
+        checkpoint_history: Delivered batches that the loader can go back.
+        checkpoint_history_bytes: Memory for the states that checkpoint_history keeps.
+        timeout: Seconds; a worker that makes no progress for this long ends the wait with a
+            WaitTimeoutError. 0 and None mean no limit.
+        pin_memory: Copy torch tensors of batches into page-locked memory. Without CUDA, a warning
+            and no effect.
+        persistent_workers: False ends the workers with each epoch and starts them again; the
+            batches are the same.
+        in_order: Only True.
+        arena_limit_bytes: Shared memory that the batches of a worker may take.
+        debug_log_path: Log what is delivered, in a file each for the parent and the workers, such
+            as 'log-{worker_id}.jsonl'.
+        quarantine_file: File to which what is left out is appended, one JSON object per line.
     """
     check_in_order(in_order)
     _check_config(dataset, worker_config)
@@ -70,6 +88,7 @@ def get_savable_loader(
         checkpoint_every_batches=checkpoint_every_batches,
         timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
         **_given(
+            prefetch_bytes=prefetch_bytes,
             checkpoint_history=checkpoint_history,
             checkpoint_history_bytes=checkpoint_history_bytes,
             arena_limit_bytes=arena_limit_bytes,

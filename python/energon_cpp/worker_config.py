@@ -15,18 +15,24 @@ from .errors import ErrorHandler
 class WorkerConfig:
     """Rank, number of ranks and workers. All of them change the order of samples.
 
-    rank: data-parallel rank of this process, from 0. world_size: number of ranks. num_workers:
-    forked processes of this rank; 0: the pipeline runs in this process. seed_offset: changes every
-    seed, so the same data in another order. logical_shards: a number that stays the same when ranks
-    and workers change, so that a state can continue on another layout.
-
-    data_parallel_group: the group of torch.distributed that `rank` and `world_size` are of; None:
-    all processes. worker_debug_path and worker_log_level: with a level of 1 each batch of training
-    is logged to that file, with 2 also those of validation; "{worker_id}" and "{pid}" in the path
-    are replaced.
-    global_error_handler: called in the worker for each sample whose function failed (errors.py);
-    None: the option on_error of the dataset decides. restore_error_handler: the same for
-    restore_sample(), in this process.
+    Args:
+        rank: Data-parallel rank of this process, less than world_size.
+        world_size: Number of data-parallel ranks.
+        num_workers: Worker processes of this rank; 0 runs everything in this process.
+        data_parallel_group: The group of torch.distributed that `rank` and `world_size` belong to;
+            unset means all processes.
+        seed_offset: Another number gives another order of the same data.
+        worker_debug_path: File for the log of batches; '{worker_id}' and '{pid}' in it are
+            replaced.
+        worker_log_level: 1 logs each batch of training to worker_debug_path, 2 also those of
+            validation.
+        global_error_handler: Called in the worker for each sample whose function failed
+            (errors.py); unset means that on_error of the dataset decides.
+        restore_error_handler: The same for restore_sample(), in this process.
+        logical_shards: Parts of the data that each have their own order, so that it does not depend
+            on ranks and workers; a multiple of world_size. Unset means one for each worker of the
+            job.
+        allow_uneven: Allow a number of logical_shards that is not a multiple of world_size.
     """
 
     rank: int
