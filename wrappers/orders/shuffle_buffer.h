@@ -52,7 +52,7 @@ class IndexedList {
       blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(block));
     } else if (block + 1 < blocks_.size() &&
                elements.size() + blocks_[block + 1].size() <= kBlock / 2) {
-      // Join sparse neighbours, so that the number of blocks stays proportional to the number of
+      // Join sparse neighbors, so that the number of blocks stays proportional to the number of
       // elements.
       elements.insert(elements.end(), blocks_[block + 1].begin(), blocks_[block + 1].end());
       blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(block) + 1);
