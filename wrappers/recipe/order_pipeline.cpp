@@ -74,7 +74,7 @@ struct SavedStages {
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
 };
 
-// `own`: the decoder and the tokenizer of the caller, if it has them.
+// `own` has the decoder and the tokenizer of the caller, if any.
 void add_map(const std::string& name, const TaskEncoder& own, TaskEncoder& encoder) {
   if (name == stage_names::kCook) {
     encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
@@ -93,8 +93,8 @@ void add_map(const std::string& name, const TaskEncoder& own, TaskEncoder& encod
     encoder.encode_batch = kUnchanged;
   } else {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the state is of a pipeline with a stage '{}', which is none of "
-                            "train_pipeline() or val_pipeline()",
+                fmt::format("the state belongs to a pipeline with a stage '{}', which "
+                            "train_pipeline() and val_pipeline() do not have",
                             printable(name)));
   }
 }
@@ -121,18 +121,19 @@ SavedStages stages_in(const Config& config, const TaskEncoder& own) {
                              ? BatchOptions::Remainder::kDrop
                              : BatchOptions::Remainder::kSmallerBatch;
     } else if (type != "Epochize" && type != "Limit") {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the state is of a pipeline with the stage {}: a function of its "
-                              "program decides which samples an item has. Ask the program itself "
-                              "(DeliveredItems with its own pipeline), or take the restore keys of "
-                              "its debug log (energon get --restore-key)",
-                              printable(type)));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("the state belongs to a pipeline with the stage {}: a function of its "
+                      "program decides which samples an item has. Ask the program itself "
+                      "(DeliveredItems with its own pipeline), or take the restore keys of "
+                      "its debug log (energon get --restore-key)",
+                      printable(type)));
     }
     const auto inner = node->find("inner");
     node = inner != node->end() ? &*inner : nullptr;
   }
   throw Error(ErrorCode::kCorruptData,
-              "the state's configuration is of no pipeline that reads samples");
+              "the state's configuration does not belong to a pipeline that reads samples");
 }
 
 template <class Options>

@@ -328,7 +328,7 @@ TEST_CASE("references that the logical shard does not have are refused", "[loade
   };
   CHECK(restored({.index = 30}) == "no error");
   CHECK(restored({.index = 54}) == "no error");
-  CHECK(restored({.index = 55}).find("sample 55 of leaf 0 is none of this logical shard") !=
+  CHECK(restored({.index = 55}).find("sample 55 of leaf 0 does not belong to this logical shard") !=
         std::string::npos);
   CHECK(restored({.index = 3}).find("sample 3 of leaf 0") != std::string::npos);
   CHECK(restored({.index = 30, .leaf = 1}).find("of leaf 1") != std::string::npos);

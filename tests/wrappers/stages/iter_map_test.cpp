@@ -142,7 +142,7 @@ TEST_CASE("calls that would never end are Errors that say what to do", "[wrapper
   const auto idle =
       iter_map(samples.in_order(), [](Pull, CallContext&) -> SampleGenerator { return nullptr; },
                {.name = "idle", .policy = energon::testing::kSkipFailures});
-  CHECK_THROWS_WITH(idle->next(), Catch::Contains("called for ever"));
+  CHECK_THROWS_WITH(idle->next(), Catch::Contains("called forever"));
   const auto greedy = [](Pull pull, CallContext&) -> SampleGenerator {
     try {
       while (pull()) {
