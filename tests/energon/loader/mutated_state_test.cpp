@@ -111,7 +111,8 @@ class Mutants {
       message_ = error.what();
       const bool is_told = message_.find("cannot be rebuilt") != std::string::npos ||
                            message_.find("changes its batch size") != std::string::npos ||
-                           message_.find("before it") != std::string::npos;
+                           message_.find("but returned at least") != std::string::npos ||
+                           message_.find("but made at least") != std::string::npos;
       return is_told ? Outcome::kNotRebuilt : Outcome::kWrong;
     }
   }
