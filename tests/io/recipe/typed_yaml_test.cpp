@@ -80,7 +80,7 @@ TEST_CASE("unusable settings of typed samples are refused when typed samples are
   CHECK_THAT(
       refused_typed(kCaptioning + "sample_loader: loader.py:load\npart_filter: loader.py:parts\n",
                     ErrorCode::kUnsupported),
-      Catch::Contains("'loader.py:load', a Python function"));
+      Catch::Contains("'loader.py:load' is a Python function"));
   CHECK_THAT(refused_typed(kCaptioning), Catch::Contains("CaptioningSample needs a field_map"));
   CHECK_THAT(refused_typed("field_map: {image: jpg}\n"), Catch::Contains("without a sample_type"));
   CHECK_THAT(refused_typed("sample_type: {__class__: CrudeSample}\nfield_map: {a: b}\n"),
