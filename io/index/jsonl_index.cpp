@@ -169,8 +169,9 @@ JsonlIndex JsonlIndex::from_entries(std::vector<std::uint64_t> entries, std::uin
 
 ByteRange JsonlIndex::range(std::int64_t i) const {
   if (i < 0 || i >= sample_count()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sample index {} is out of range: the file has {} samples", i, sample_count()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("sample index {} is out of range: the file has {} samples", i, sample_count()));
   }
   const std::uint64_t begin = entries_[static_cast<std::size_t>(i)];
   return {.offset = begin, .size = entries_[static_cast<std::size_t>(i) + 1] - begin};
