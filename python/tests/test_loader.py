@@ -263,9 +263,9 @@ def test_timeouts_that_are_none(texts: str, option: str, seconds: float) -> None
 @pytest.mark.parametrize(
     "option, text",
     [
-        ("shuffle_buffer_size", "shuffle_buffer_size is -1, it must not be negative"),
-        ("failure_tolerance", "the failure tolerance is -1, it must not be negative"),
-        ("virtual_epoch_length", "virtual_epoch_length is -1, it must not be negative"),
+        ("shuffle_buffer_size", "shuffle_buffer_size is -1, expected at least 0"),
+        ("failure_tolerance", "the failure tolerance is -1, expected at least 0"),
+        ("virtual_epoch_length", "virtual_epoch_length is -1, expected at least 0"),
     ],
 )
 def test_negative_options(texts: str, option: str, text: str) -> None:

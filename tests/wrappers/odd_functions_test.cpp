@@ -364,7 +364,7 @@ TEST_CASE("negative numbers that would mean nothing are refused when the pipelin
                     ErrorCode::kInvalidArgument);
   };
   CHECK_THAT(refused({.shuffle_buffer_size = -1}),
-             Catch::Contains("shuffle_buffer_size is -1, it must not be negative"));
+             Catch::Contains("shuffle_buffer_size is -1, expected at least 0"));
   CHECK_THAT(refused({.errors = {.standard = {.tolerance = -1}}}),
              Catch::Contains("the failure tolerance is -1"));
   CHECK_THAT(refused({.errors = {.stages = {{"batch", {.tolerance = -2}}}}}),

@@ -17,18 +17,18 @@
 
 namespace energon {
 
-/// Larger batch sizes are refused: they are mistakes that would use up all memory.
+/// Maximum batch size. Larger ones are errors: they must be mistakes and would exhaust the memory.
 inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;
 
 /// The batch `number` that `function` makes from `samples`, with the restore key `key`. Throws
-/// Error (kInvalidArgument) if a sample or the batch has duplicate fields, and what `function`
+/// Error (kInvalidArgument) if a sample or the batch has duplicate fields, and whatever `function`
 /// throws.
 Sample call_batch(const BatchFunction& function, std::span<Sample> samples, RestoreKey key,
                   const CallResources& resources, std::int64_t number);
 
 struct BatchOptions {
   std::int64_t batch_size = 1;  ///< in samples; from 1 to kMaxBatchSize
-  /// What happens to the samples at the end of an epoch that do not fill a batch.
+  /// How to treat the samples at the end of an epoch that do not fill a batch.
   enum class Remainder : std::uint8_t { kSmallerBatch, kDrop };
   Remainder remainder = Remainder::kSmallerBatch;
   BatchFunction function = list_fields;
@@ -64,19 +64,19 @@ class Batch final : public Dataset {
   const CallResources resources_;
   StageGuard guard_;
 
-  std::vector<Sample> samples_;  // of the batch being made; empty between calls
+  std::vector<Sample> samples_;  // samples of the current batch; empty between calls
 
   // Saved state.
-  std::int64_t batches_ = 0;  // made so far, failed ones included
+  std::int64_t batches_ = 0;  // batches made so far, including failed ones
 };
 
 // --- Several batches from one group ---
 //
-// Batch makes one batch from each group. A generator makes several, one after the other and each
-// only when requested, like an Energon batch function that yields. A state saved in the middle of a
-// group has the keys of the group's samples and the number of batches made so far.
+// Batch makes one batch from each group. A generator makes several, each on request, like an
+// Energon batch function that yields. A state saved in the middle of a group has the keys of the
+// group's samples and the number of batches made so far.
 
-/// Returns the fields of the next batch, or nothing after the last one. An empty function makes no
+/// Returns the fields of the next batch, or nullopt after the last one. An empty function makes no
 /// batches.
 using FieldsGenerator = std::function<std::optional<Mapping>()>;
 
@@ -90,14 +90,14 @@ using BatchStage = std::variant<BatchFunction, BatchGenerator>;
 
 struct GeneratedBatchOptions {
   std::int64_t batch_size = 1;  ///< samples in a group; from 1 to kMaxBatchSize
-  /// What happens to the samples at the end of an epoch that do not fill a group.
+  /// How to treat the samples at the end of an epoch that do not fill a group.
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   BatchGenerator function = nullptr;
   StageOptions stage = {.name = "batch"};
 };
 
 /// Takes ownership of `inner`. The stage is an IterMap: a batch has the key IterMap(group,
-/// batch)[samples]. If the generator throws, the samples of its group are left out. Throws Error
+/// batch)[samples]. If the generator throws, the samples of its group are skipped. Throws Error
 /// (kInvalidArgument).
 std::unique_ptr<Dataset> generated_batches(std::unique_ptr<Dataset> inner,
                                            GeneratedBatchOptions options);

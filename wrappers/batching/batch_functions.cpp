@@ -113,7 +113,7 @@ namespace {
 
 using TensorShapes = std::vector<std::vector<std::int64_t>>;
 
-// Nothing, if the values are not tensors, or scalars.
+// Nullopt if the values are not tensors, or are scalars.
 std::optional<TensorShapes> shapes_of(const List& values) {
   TensorShapes shapes;
   for (const Value& value : values) {
@@ -142,7 +142,7 @@ Tensor lengths_tensor(const TensorShapes& shapes, BufferAllocator& memory) {
   return std::move(lengths.tensor);
 }
 
-// `fields` with the lengths after the fields that they are of.
+// `fields` with each lengths field inserted after its field.
 Mapping with_lengths(Mapping fields, std::vector<std::pair<std::string, Tensor>> lengths,
                      const std::string& prefix) {
   Mapping result;
@@ -156,7 +156,7 @@ Mapping with_lengths(Mapping fields, std::vector<std::pair<std::string, Tensor>>
     if (std::ranges::any_of(fields, [&](const auto& field) { return field.first == of_lengths; })) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("the lengths of field '{0}{1}' would be field '{0}{2}', which the "
-                              "samples have already: rename it, or leave lengths out",
+                              "samples already have: rename it, or disable lengths",
                               printable(prefix), printable(name), printable(of_lengths)));
     }
     result.emplace_back(std::move(of_lengths), std::move(next->second));
@@ -266,7 +266,7 @@ void check_fields(const LeafBatch& batch, const LeafBatch& other) {
     if (find_field(other.fields, name) == other.fields.end()) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("field '{}' is in the batch of leaf {}, but not in that of leaf {}; "
-                              "give the mix a function that knows what to do",
+                              "pass a mix function that handles this",
                               printable(name), batch.leaf, other.leaf));
     }
   }

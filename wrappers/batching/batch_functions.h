@@ -3,7 +3,7 @@
 // They differ in how they treat tensors. list_fields combines none; stack_fields requires equal
 // shapes; pad_stack_fields pads to the largest shape; concat_fields joins along the first
 // dimension, concat_pad_fields with padding of the others; generic_batch decides by the kind of
-// each field. ragged_fields (ragged_batch.h) joins without padding and keeps the places. Undecoded
+// each field. ragged_fields (ragged_batch.h) joins without padding and stores offsets. Undecoded
 // parts are bytes and can only be listed. Errors (kInvalidArgument) name the field, the sample and
 // both shapes.
 
@@ -24,25 +24,25 @@ namespace energon {
 
 /// Makes the fields of a batch from its samples. It may move data out of the samples and reorder
 /// them; the keys and sources of the batch follow the final order of `samples`. The stage sets the
-/// restore key. `context` belongs to the batch: random numbers, and the memory to make tensors in.
-/// A function that needs no context may be one of the samples alone.
+/// restore key. `context` belongs to the batch: random numbers, and memory for tensors. A function
+/// that needs no context may take only the samples.
 using BatchFunction = ContextFunction<Mapping(std::span<Sample> samples)>;
 
 /// One field per part name, in the order of first appearance: a list with that part of each sample.
-/// Throws Error (kInvalidArgument), naming the sample, if a part is missing or occurs twice.
-/// Payloads are not copied.
+/// Throws Error (kInvalidArgument), naming the sample, if a part is missing or duplicated. Payloads
+/// are not copied.
 Mapping list_fields(std::span<Sample> samples);
 
 /// Like list_fields(), but with one tensor per field. Tensors of equal dtype and shape S become one
-/// of shape (samples, *S), without a copy if they lie side by side. Integers become an int64
-/// tensor, numbers a float64 tensor and truth values a bool tensor of shape (samples).
+/// of shape (samples, *S), without a copy if they are contiguous. Integers become an int64 tensor,
+/// floats a float64 tensor and booleans a bool tensor of shape (samples).
 Mapping stack_fields(std::span<Sample> samples, CallContext& context);
 
 struct PadOptions {
   double value = 0;  ///< fills the space after the data; the dtype must be able to represent it
-  /// Adds the field "<field>_lengths" after each field of tensors: their sizes before padding, as
-  /// int64 of shape (samples) for tensors of one dimension, else (samples, dimensions). Scalars get
-  /// none. A field that has this name already is an error.
+  /// Adds a field "<field>_lengths" after each tensor field: the sizes before padding, as int64 of
+  /// shape (samples) for tensors of one dimension, else (samples, dimensions). Scalars get none. An
+  /// existing field with this name is an error.
   bool lengths = false;
 };
 
@@ -52,23 +52,22 @@ BatchFunction pad_stack_fields(PadOptions options = {});
 
 /// Joins tensors of equal dtype and number of dimensions (at least 1) along dimension 0, and pads
 /// the other dimensions at their ends to the largest in the batch: Energon's concat_pad. Other
-/// fields are as in generic_batch(), which mappings are, too, field by field.
+/// fields are treated as in generic_batch(); mappings are processed field by field.
 BatchFunction concat_pad_fields(PadOptions options = {});
 
 /// Like list_fields(), but joins the samples' tensors along dimension 0 (the other dimensions must
 /// be equal) and concatenates their lists.
 Mapping concat_fields(std::span<Sample> samples, CallContext& context);
 
-/// Decides by the kind of the values: tensors are padded with 0 and stacked, integers, numbers and
-/// truth values become a tensor, mappings are batched field by field, everything else is listed.
+/// Decides by the kind of the values: tensors are padded with 0 and stacked; integers, floats and
+/// booleans become a tensor; mappings are batched field by field; everything else is listed.
 Mapping generic_batch(std::span<Sample> samples, CallContext& context);
 
-/// The same, but integers, numbers and truth values are listed, too, as TaskEncoder.batch of
-/// Energon does.
+/// The same, but integers, floats and booleans are listed, too, like Energon's TaskEncoder.batch.
 Mapping energon_batch(std::span<Sample> samples, CallContext& context);
 
 /// Joins the values of one field as concat_fields() does, and mappings field by field. `owners` has
-/// a name for each value, used in errors. The result lies in `memory`.
+/// a name for each value, used in errors. The result is stored in `memory`.
 Value concat_values(std::string_view field, List values, std::span<const std::string_view> owners,
                     BufferAllocator& memory);
 
@@ -87,18 +86,18 @@ struct LeafBatch {
 using MixFunction = std::function<Mapping(std::span<LeafBatch> batches, CallContext& context)>;
 
 /// Joins batches with the same fields: tensors along dimension 0 (the other dimensions must be
-/// equal), lists one after the other, mappings field by field. Throws Error (kInvalidArgument) if
-/// they do not fit.
+/// equal), lists by concatenation, mappings field by field. Throws Error (kInvalidArgument) if they
+/// do not fit.
 Mapping concat_batches(std::span<LeafBatch> batches, CallContext& context);
 
 struct MixOptions {
-  /// For leaves without a function of their own.
+  /// For leaves without their own function.
   BatchFunction function = list_fields;
   std::map<std::int64_t, BatchFunction> leaf_functions = {};
   MixFunction mix = concat_batches;
 };
 
-/// The function to give to Batch. Sorts the samples by leaf (leaf_of()); samples of one leaf keep
+/// Returns a function for Batch. Sorts the samples by leaf (leaf_of()); samples of one leaf keep
 /// their order. The keys and sources of the batch have the same order as the data joined by
 /// concat_batches(). Throws Error (kInvalidArgument) if a function is missing.
 BatchFunction mix_batch(MixOptions options = {});

@@ -14,8 +14,8 @@ namespace {
 
 [[noreturn]] void fail_missing(std::string_view field, std::string_view owner) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("part '{}' is missing in sample '{}' of the batch; give Batch a function "
-                          "that knows what to do, or exclude the sample",
+              fmt::format("part '{}' is missing in sample '{}' of the batch; pass Batch a function "
+                          "that handles this, or exclude the sample",
                           printable(field), printable(owner)));
 }
 
@@ -32,8 +32,8 @@ Mapping gather(std::span<Mapping* const> mappings, std::span<const std::string_v
   for (std::size_t i = 0; i < mappings.size(); ++i) {
     for (std::size_t k = 0; k < mappings[i]->size(); ++k) {
       auto& [name, value] = (*mappings[i])[k];
-      // Samples of one shard mostly have the same parts in the same order, so look at the same
-      // place first.
+      // Samples of one shard mostly have the same parts in the same order, so check the same
+      // position first.
       auto field =
           k < fields.size() && fields[k].first == name
               ? fields.begin() + static_cast<std::ptrdiff_t>(k)

@@ -1,5 +1,5 @@
-// What the batch functions share: the values of one field of all samples, and what they become.
-// Internal to wrappers/batching.
+// Shared by the batch functions: collects the values of one field of all samples, and combines
+// them. Internal to wrappers/batching.
 
 #pragma once
 
@@ -18,12 +18,12 @@
 
 namespace energon {
 
-/// What becomes of the list of one field's values. `owners` has a name for each value, for errors.
+/// Combines the values of one field. `owners` has a name for each value, for errors.
 using ValuesFunction =
     std::function<Value(const std::string& field, List values,
                         std::span<const std::string_view> owners, BufferAllocator& memory)>;
 
-/// What becomes of the tensors of one field.
+/// Combines the tensors of one field.
 using TensorsFunction = std::function<Value(const TensorGroup& group, BufferAllocator& memory)>;
 
 /// The fields of samples and the names of their owners. Refers to the samples.
@@ -33,9 +33,9 @@ struct SampleMappings {
   std::vector<std::string_view> owners;
 };
 
-/// The fields of `samples`, in the order of first appearance, each list of values replaced by
-/// `function` of it. Throws Error (kInvalidArgument) that names field and sample if a field is
-/// missing or comes twice.
+/// The fields of `samples`, in the order of first appearance, each list of values replaced by the
+/// result of `function`. Throws Error (kInvalidArgument) that names field and sample if a field is
+/// missing or duplicated.
 Mapping batch_fields(std::span<Sample> samples, const ValuesFunction& function,
                      BufferAllocator& memory);
 
@@ -61,18 +61,19 @@ std::vector<Kind*> pointers(List& values) {
   return result;
 }
 
-/// Tensors made one value by `function`; integers, numbers and truth values as a tensor of shape
-/// (samples). Nothing if they are neither, or of several kinds.
+/// Combines tensors with `function`, and integers, floats and booleans to a tensor of shape
+/// (samples). Nullopt for other values, or several kinds.
 std::optional<Value> to_tensor(std::string_view field, List& values,
                                std::span<const std::string_view> owners,
                                const TensorsFunction& function, BufferAllocator& memory);
 
-/// As generic_batch(), but tensors are made one value by `function`, also those in mappings.
+/// As generic_batch(), but combines tensors with `function`, including those in mappings.
 Value generic_values(const std::string& field, List values,
                      std::span<const std::string_view> owners, const TensorsFunction& function,
                      BufferAllocator& memory);
 
-/// Throws Error (kInvalidArgument): `values` cannot be made one. `wanted` says what can.
+/// Throws Error (kInvalidArgument) because `values` cannot be combined. `wanted` describes the
+/// values that can.
 [[noreturn]] void fail_kinds(std::string_view field, const List& values,
                              std::span<const std::string_view> owners, std::string_view wanted);
 

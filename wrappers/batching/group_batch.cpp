@@ -14,14 +14,13 @@
 namespace energon {
 namespace {
 
-// More are a criterion that is no criterion.
+// More groups mean that the criterion does not group.
 constexpr std::size_t kMaxGroups = std::size_t{1} << 16;
 
 void check_batch_size(std::int64_t batch_size, std::string_view whose) {
   if (batch_size < 1 || batch_size > kMaxBatchSize) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch size {} is {}, it must be from 1 to {}", whose, batch_size,
-                            kMaxBatchSize));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("batch size {} is {}, expected 1 to {}",
+                                                         whose, batch_size, kMaxBatchSize));
   }
 }
 
@@ -36,7 +35,7 @@ GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
   }
   if (max_tokens_per_batch && *max_tokens_per_batch < bounds.back()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("max_tokens_per_batch is {}, less than one sample of length {}",
+                fmt::format("max_tokens_per_batch is {}, less than a single sample of length {}",
                             *max_tokens_per_batch, bounds.back()));
   }
   return [length = std::move(length), bounds = std::move(bounds),
@@ -46,7 +45,7 @@ GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
     if (tokens < 0 || bound == bounds.end()) {
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("the sample has length {}, groups are for 0 to {}", tokens, bounds.back()));
+          fmt::format("the sample has length {}, but groups cover 0 to {}", tokens, bounds.back()));
     }
     BatchGroup group{.group = fmt::format("up to {}", *bound)};
     if (max_tokens_per_batch) {
@@ -94,7 +93,7 @@ std::optional<Sample> GroupBatch::next() {
   return std::nullopt;
 }
 
-// Takes samples until a bucket is full. False: the inner epoch is over.
+// Takes samples until a bucket is full. Returns false if the inner epoch is over.
 bool GroupBatch::fill() {
   while (full_ == nullptr) {
     std::optional<Sample> sample = inner_->next();
@@ -111,7 +110,7 @@ bool GroupBatch::fill() {
   return true;
 }
 
-// Nothing: the criterion failed and the sample is left out.
+// Nullopt if the criterion failed and the sample is skipped.
 std::optional<BatchGroup> GroupBatch::group_of(const Sample& sample) {
   const StageGuard::Work work = group_guard_.work_on({&sample, 1});
   // The number of batches is saved, so a restored stream draws the same numbers.
@@ -125,8 +124,8 @@ std::optional<BatchGroup> GroupBatch::group_of(const Sample& sample) {
 std::int64_t GroupBatch::batch_size_of(const BatchGroup& group) const {
   if (!group.batch_size && !options_.batch_size) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("stage '{}' gives group '{}' no batch size of its own, and there is no "
-                            "batch_size for groups without one: give either",
+                fmt::format("stage '{}' returns group '{}' without a batch size, and batch_size is "
+                            "not set: set either",
                             group_guard_.name(), printable(group.group)));
   }
   return group.batch_size ? *group.batch_size : *options_.batch_size;
@@ -138,18 +137,20 @@ GroupBatch::Bucket& GroupBatch::bucket_of(const BatchGroup& group) {
   if (found == bucket_of_group_.end()) {
     check_batch_size(batch_size, fmt::format("of group '{}'", printable(group.group)));
     if (buckets_.size() >= kMaxGroups) {
-      throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("the criterion of stage '{}' gives more than {} groups; the last is "
-                              "'{}'",
-                              group_guard_.name(), kMaxGroups, printable(group.group)));
+      throw Error(
+          ErrorCode::kResourceExhausted,
+          fmt::format("the criterion of stage '{}' returns more than {} groups; the last is "
+                      "'{}'",
+                      group_guard_.name(), kMaxGroups, printable(group.group)));
     }
     return open_bucket(group.group, batch_size);
   }
   if (found->second->batch_size != batch_size) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("group '{}' changes its batch size from {} to {}: a group must have one",
-                    printable(group.group), found->second->batch_size, batch_size));
+        fmt::format(
+            "group '{}' changes its batch size from {} to {}: a group must have a fixed one",
+            printable(group.group), found->second->batch_size, batch_size));
   }
   return *found->second;
 }
@@ -166,7 +167,7 @@ void GroupBatch::close_buckets() {
   buckets_.clear();
 }
 
-// Nothing: the batch function failed and the samples are left out.
+// Nullopt if the batch function failed and the samples are skipped.
 std::optional<Sample> GroupBatch::next_batch(Bucket& bucket) {
   std::vector<Sample> samples = bucket.samples.take_front(bucket.samples.size());
   full_ = nullptr;
@@ -272,11 +273,12 @@ void GroupBatch::apply_state(const State& state) {
 }
 
 Config GroupBatch::config() const {
-  return {{"type", "GroupBatch"},
-          {"batch_size", options_.batch_size.value_or(1)},  // as before sizes could be absent
-          {"remainder",
-           options_.remainder == BatchOptions::Remainder::kDrop ? "drop" : "smaller batch"},
-          {"inner", inner_->config()}};
+  return {
+      {"type", "GroupBatch"},
+      {"batch_size", options_.batch_size.value_or(1)},  // the same as before sizes became optional
+      {"remainder",
+       options_.remainder == BatchOptions::Remainder::kDrop ? "drop" : "smaller batch"},
+      {"inner", inner_->config()}};
 }
 
 }  // namespace energon

@@ -28,13 +28,13 @@ namespace energon {
 
 struct BatchGroup {
   std::string group;
-  std::optional<std::int64_t> batch_size = std::nullopt;  ///< absent: the options' batch size
+  std::optional<std::int64_t> batch_size = std::nullopt;  ///< unset means the options' batch size
 };
 
 /// Runs in the worker. Must depend only on the sample and the context, and always return the same
 /// batch size for a group. Random numbers of the context are seeded by the sample and the number of
-/// batches made before, which CallContext::call() returns. A function that needs no context may be
-/// one of the sample alone.
+/// batches made before, which CallContext::call() returns. A function that needs no context may
+/// take only the sample.
 using GroupFunction = ContextFunction<BatchGroup(const Sample& sample)>;
 
 /// Groups by length: group i holds lengths in (bounds[i-1], bounds[i]]; the first group starts at
@@ -47,8 +47,8 @@ GroupFunction by_length(LengthFunction length, std::vector<std::int64_t> bounds,
 
 struct GroupBatchOptions {
   GroupFunction criterion = nullptr;
-  /// Batch size of groups without their own; from 1 to kMaxBatchSize. Absent: each group must have
-  /// its own.
+  /// Batch size of groups without their own; from 1 to kMaxBatchSize. If unset, each group must
+  /// have its own.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   BatchFunction function = list_fields;
@@ -57,7 +57,7 @@ struct GroupBatchOptions {
   std::uint64_t max_held_bytes = kMaxHeldBytes;
   StageOptions group_stage = {.name = "group"};  ///< around `criterion`
   StageOptions batch_stage = {.name = "batch"};  ///< around `function`
-  /// If given, times `criterion` separately from the rest of the stage.
+  /// If set, times `criterion` separately from the rest of the stage.
   std::shared_ptr<PipelineClock> clock = nullptr;
 };
 
@@ -70,7 +70,7 @@ class GroupBatch final : public Dataset {
   /// kResourceExhausted for more than 2^16 groups.
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known in advance.
+  /// Unknown in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   Sample restore_sample(const RestoreKey& key) override;
@@ -110,14 +110,14 @@ class GroupBatch final : public Dataset {
   const std::unique_ptr<Dataset> inner_;
   const GroupBatchOptions options_;
   const CallResources group_resources_;
-  const CallResources resources_;  // of `function`
+  const CallResources resources_;  // resources of `function`
   StageGuard group_guard_;
   StageGuard batch_guard_;
   const FunctionTimer group_timer_;
   PayloadBudget budget_;
 
   // Saved state.
-  std::int64_t batches_ = 0;    // made so far, failed ones included
+  std::int64_t batches_ = 0;    // batches made so far, including failed ones
   std::deque<Bucket> buckets_;  // in the order they were opened in this epoch; may be empty
 
   // Derived from the buckets.

@@ -18,7 +18,7 @@ std::string name_of(const BucketSize& size) {
   return fmt::format("{}x{}", size.width, size.height);
 }
 
-// At least 1: what the ratios of both sizes differ by. Products of sides are exact.
+// The factor between the ratios of both sizes, at least 1. Products of sides are exact.
 double ratio_factor(const BucketSize& image, const BucketSize& bucket) {
   const auto a = static_cast<double>(image.width * bucket.height);
   const auto b = static_cast<double>(bucket.width * image.height);
@@ -34,7 +34,7 @@ BucketRank rank_of(const BucketSize& image, const BucketSize& bucket) {
   return {ratio_factor(image, bucket), is_enlarged ? pixels : -pixels};
 }
 
-// With the ratio of `image`; at least as large as `bucket`, with one side equal.
+// The smallest size with the ratio of `image` that covers `bucket`; one side is equal.
 ResizeTo covering(const BucketSize& image, const BucketSize& bucket) {
   const auto scaled = [](std::int64_t side, std::int64_t to, std::int64_t from) {
     return (side * to + from / 2) / from;
@@ -59,7 +59,7 @@ ImageTransform transform_into(const BucketSize& image, const BucketSize& bucket,
   return ImageTransform(std::move(steps), options.image);
 }
 
-// Steps and options are those of an ImageTransform, and keep the size of the bucket.
+// Checks that steps and options form a valid ImageTransform and keep the size of the bucket.
 void check_steps(const BucketSize& bucket, const ImageBucketsOptions& options) {
   const TensorSpec made =
       transform_into(bucket, bucket, options).output(bucket.width, bucket.height);
@@ -68,7 +68,8 @@ void check_steps(const BucketSize& bucket, const ImageBucketsOptions& options) {
   if (made != wanted) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("the further steps make ({}) of images in bucket {}; they must keep ({})",
+        fmt::format("more_steps must keep the shape of images: they produce ({}) in bucket {}, "
+                    "expected ({})",
                     fmt::join(made.shape, ", "), name_of(bucket), fmt::join(wanted.shape, ", ")));
   }
 }
@@ -83,7 +84,7 @@ BucketSize size_of_tensor(const Tensor& tensor, bool has_channels_first) {
   const std::size_t dimensions = tensor.shape.size();
   if (dimensions != 2 && dimensions != 3) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the tensor of an image has 2 or 3 dimensions, this is {}",
+                fmt::format("expected an image tensor with 2 or 3 dimensions, found {}",
                             describe(Value(tensor))));
   }
   const std::size_t height = dimensions == 3 && has_channels_first ? 1 : 0;
@@ -92,7 +93,7 @@ BucketSize size_of_tensor(const Tensor& tensor, bool has_channels_first) {
 
 bool is_text(const Value& value) { return std::holds_alternative<std::string>(value.base()); }
 
-// Runs `function` and adds the name of the field to what it throws.
+// Runs `function` and adds the name of the field to its errors.
 template <class Function>
 auto of_field(const std::string& field, const Function& function) {
   try {
@@ -143,14 +144,15 @@ std::optional<std::size_t> ImageBuckets::bucket_of(const Value& image) const {
     return first == list->end() ? std::nullopt : bucket_of(*first);
   }
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("an image is bytes or a tensor, this is {}", describe(image)));
+              fmt::format("expected an image as bytes or a tensor, found {}", describe(image)));
 }
 
 Tensor ImageBuckets::decode(ByteView encoded, std::size_t bucket, CallRng& rng,
                             BufferAllocator& memory) const {
   if (bucket >= options_.sizes.size()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no bucket {}, there are {}", bucket, options_.sizes.size()));
+                fmt::format("bucket {} is out of range: there are {} buckets", bucket,
+                            options_.sizes.size()));
   }
   ImageTransform transform =
       transform_into(size_of_encoded(encoded, options_), options_.sizes[bucket], options_);
@@ -171,11 +173,10 @@ Value ImageBuckets::fitted(const Value& value, std::size_t bucket, CallContext& 
     }
     return result;
   }
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("only encoded images can be fitted into a bucket, this is {}; leave images "
-                  "as bytes (SampleDecoderOptions::image = \"\")",
-                  describe(value)));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("only encoded images can be fitted into a bucket, found {}; leave images "
+                          "as bytes (SampleDecoderOptions::image = \"\")",
+                          describe(value)));
 }
 
 MapFunction ImageBuckets::fit(std::string field) const {

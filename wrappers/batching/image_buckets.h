@@ -1,5 +1,5 @@
-// Images of many shapes in batches of one shape each: buckets of fixed sizes, of which each image
-// takes the one that has its shape.
+// Batches images of many shapes so that each batch has one shape: each image is assigned to the
+// bucket, one of several fixed sizes, whose shape is nearest.
 //
 //   const ImageBuckets buckets({.sizes = {{512, 512}, {384, 640}, {640, 384}}});
 //   encoder.encode_sample = buckets.fit("jpg");             // resizes and crops
@@ -32,20 +32,20 @@ struct BucketSize {
   bool operator==(const BucketSize&) const = default;
 };
 
-/// Which part of an image that was resized to cover its bucket is kept.
+/// Which part to keep of an image that was resized to cover its bucket.
 enum class BucketCrop : std::uint8_t {
   kCenter,
-  kRandom,  ///< draws from the generator of the sample
+  kRandom,  ///< draws from the sample's generator
 };
 
 struct ImageBucketsOptions {
   std::vector<BucketSize> sizes = {};
   BucketCrop crop = BucketCrop::kCenter;
-  /// Of the tensors.
+  /// Options of the tensors.
   ImageTransformOptions image = {};
-  /// Behind the crop, such as RandomHorizontalFlip and ColorJitter. Must not change the size.
+  /// Steps after the crop, such as RandomHorizontalFlip and ColorJitter. Must not change the size.
   std::vector<ImageStep> more_steps = {};
-  /// Turns and mirrors encoded images by their EXIF orientation. TIFFs are turned in any case.
+  /// Applies the EXIF orientation of encoded images. The orientation of TIFFs is always applied.
   bool apply_orientation = false;
   DecodeLimits limits = {};
 };
@@ -53,37 +53,38 @@ struct ImageBucketsOptions {
 /// Immutable; thread-safe.
 class ImageBuckets {
  public:
-  /// Throws Error (kInvalidArgument): no sizes, a size twice, or one that no image has; and as
+  /// Throws Error (kInvalidArgument) for no sizes, a duplicate size, or an impossible one; also as
   /// ImageTransform.
   explicit ImageBuckets(ImageBucketsOptions options);
 
   const std::vector<BucketSize>& sizes() const { return options_.sizes; }
 
   /// The bucket of an image of this size: the one whose ratio of width to height is nearest, by
-  /// the factor between the two. Among equally near ones it is the largest that the image covers
-  /// without being enlarged, else the smallest; among equally large ones the first. An image that
-  /// has the size of a bucket belongs to that. Throws Error (kInvalidArgument) unless both are in
+  /// the factor between the two. Ties go to the largest bucket that the image covers without
+  /// enlargement, else to the smallest; among equally large buckets, to the first. An image with
+  /// exactly the size of a bucket belongs to it. Throws Error (kInvalidArgument) unless both are in
   /// [1, kMaxImageSide].
   std::size_t nearest(std::int64_t width, std::int64_t height) const;
 
   /// The bucket of an encoded image, by its header, or of a tensor in the layout of the options
   /// (image.format.channels_first; two dimensions are gray). A list belongs to the bucket of its
-  /// first image, so that all images of a sample have one size; nothing if it has no image. Texts
-  /// in a list are passed over. Throws Error: as probe_image(); kInvalidArgument for other values.
+  /// first image, so that all images of a sample have one size; nullopt if it has no image. Ignores
+  /// strings in a list. Throws Error: as probe_image(); kInvalidArgument for other values.
   std::optional<std::size_t> bucket_of(const Value& image) const;
 
   /// The tensor of an encoded image in this bucket: resized so that it covers the bucket with one
-  /// side equal, then cropped; no more is decoded than is needed. Memory of `memory`. Throws Error
-  /// as decode_transformed(); kInvalidArgument if there is no such bucket.
+  /// side equal, then cropped; decodes only the needed pixels. The tensor is stored in `memory`.
+  /// Throws Error as decode_transformed(); kInvalidArgument if there is no such bucket.
   Tensor decode(ByteView encoded, std::size_t bucket, CallRng& rng, BufferAllocator& memory) const;
 
   /// For TaskEncoder::encode_sample: replaces the encoded image in `field` by its tensor, in its
-  /// bucket, and those in a list by tensors in the bucket of the first one. Texts in a list stay.
-  /// The function throws Error that names the field: those above; kNotFound if it is missing.
+  /// bucket, and those in a list by tensors in the bucket of the first one. Keeps strings in a
+  /// list. The function throws Error that names the field: as above; kNotFound if the field is
+  /// missing.
   MapFunction fit(std::string field) const;
 
-  /// For TaskEncoder::batch_group_criterion, after fit() or before images are decoded: the group
-  /// of a sample is its bucket, called "512x384" (width and height), or "no image". The function
+  /// For TaskEncoder::batch_group_criterion, after fit() or before images are decoded: the group of
+  /// a sample is its bucket, called "512x384" (width and height), or "no image". The function
   /// throws Error as fit().
   GroupFunction group_by(std::string field) const;
 

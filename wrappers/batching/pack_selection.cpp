@@ -21,13 +21,14 @@ namespace energon {
 
 namespace {
 
-/// Packs by number, and the room left in each: a tournament tree finds the first with enough.
+/// Packs by index, and the room left in each: a tournament tree finds the first with enough room.
 class Packs {
  public:
   Packs(std::size_t most, std::int64_t room)
       : leaves_(std::bit_ceil(std::max<std::size_t>(most, 1))), room_(2 * leaves_, room) {}
 
-  /// Requires: the length is at most the room of an empty pack, and fewer than `most` were put.
+  /// Requires: the length is at most the room of an empty pack, and fewer than `most` samples were
+  /// added.
   std::size_t put(std::int64_t length) {
     std::size_t node = 1;
     while (node < leaves_) {
@@ -43,7 +44,7 @@ class Packs {
 
  private:
   const std::size_t leaves_;
-  std::vector<std::int64_t> room_;  // node i has 2i and 2i + 1 below it
+  std::vector<std::int64_t> room_;  // node i has children 2i and 2i + 1
 };
 
 std::vector<std::int64_t> lengths_of(std::span<const Sample> samples, const LengthFunction& length,
@@ -58,7 +59,7 @@ std::vector<std::int64_t> lengths_of(std::span<const Sample> samples, const Leng
     }
   }
   if (!unpackable.empty()) {
-    std::string reason = fmt::format("a sample has length {}, packs are for 0 to {}",
+    std::string reason = fmt::format("a sample has length {}, but packs hold 0 to {}",
                                      lengths[unpackable.front()], max_length);
     throw UnpackableSamples(std::move(unpackable), std::move(reason));
   }
@@ -70,7 +71,7 @@ std::vector<std::int64_t> lengths_of(std::span<const Sample> samples, const Leng
 SelectFunction pack_by_length(LengthFunction length, std::int64_t max_length) {
   if (!length || max_length < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("packs need a length function and a maximal length of at least 1, not "
+                fmt::format("packs need a length function and a maximum length of at least 1, not "
                             "{}",
                             max_length));
   }
@@ -111,7 +112,7 @@ void check_positions(const Positions& positions, std::size_t count, std::int64_t
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("selection {} names position {}, {} of a buffer of {} samples", number,
-                      position, position >= count ? "which is none" : "a second time", count));
+                      position, position >= count ? "out of range" : "a second time", count));
     }
     is_taken[position] = true;
   }
@@ -133,12 +134,12 @@ std::vector<std::size_t> positions_of(const PackSelector::Selection& selection) 
   return positions;
 }
 
-// Removes the samples at `positions`, at least one, and returns their entries for a report.
+// Removes the samples at `positions`, at least one, and returns their report entries.
 std::vector<FailedSample> remove_samples(std::vector<Sample>& samples,
                                          const std::vector<std::size_t>& positions) {
   if (positions.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                "a select function says that samples are unpackable, but not which");
+                "a select function reports unpackable samples, but lists none");
   }
   std::vector<bool> is_removed(samples.size());
   for (const std::size_t position : positions) {

@@ -26,8 +26,7 @@ namespace energon {
 /// Returns, for each pack, the positions of its samples in `samples`, with packs and samples in the
 /// desired order. Each position may be in at most one pack; samples in no pack are dropped. Must
 /// depend only on the samples and the context, whose random numbers are seeded by the number of the
-/// selection and the first sample. A function that needs no context may be one of the samples
-/// alone.
+/// selection and the first sample. A function that needs no context may take only the samples.
 using SelectFunction =
     ContextFunction<std::vector<std::vector<std::size_t>>(std::span<const Sample> samples)>;
 
@@ -79,8 +78,8 @@ struct PackingOptions;
 /// Largest buffer of packing; a selection may have as many samples, repeated ones included.
 inline constexpr std::int64_t kMaxBufferSize = std::int64_t{1} << 24;
 
-/// Runs the select function of packing over a full buffer, and makes the samples that it selects.
-/// Holds no saved state.
+/// Runs the select function of packing over a full buffer, and makes the selected samples. Has no
+/// saved state.
 class PackSelector {
  public:
   /// The selected samples of each pack.
@@ -94,19 +93,19 @@ class PackSelector {
 
   /// Calls the select function for selection `number`, repeatedly until no sample is unpackable.
   /// Unpackable samples are removed from `samples`. If the function fails, all samples are removed
-  /// and none is selected. Throws Error: what the policy does not let pass; kInvalidArgument for a
-  /// position out of range or, unless parts are selected, twice; kResourceExhausted for more than
-  /// kMaxBufferSize positions.
+  /// and none is selected. Throws Error: failures that the policy does not tolerate;
+  /// kInvalidArgument for a position out of range or, unless parts are selected, twice;
+  /// kResourceExhausted for more than kMaxBufferSize positions.
   Selection select(std::vector<Sample>& samples, std::int64_t number);
 
   /// The selected part of `sample`, with its key; the whole sample unless parts are selected.
-  /// Nothing if cutting failed and the part is left out.
+  /// Nullopt if cutting failed and the part is skipped.
   std::optional<Sample> cut(Sample sample, const SamplePart& part);
 
   /// Counts samples that are in no pack.
   void count_unselected(std::uint64_t samples) { guard_.count_skipped(samples); }
 
-  /// The sample that was selected with `key`. Throws Error, and what the cut function throws.
+  /// The sample that was selected with `key`. Throws Error, and whatever the cut function throws.
   Sample restore(const RestoreKey& key) const;
   /// Like restore(), for a stream that cannot continue without the sample.
   Sample rebuild(const RestoreKey& key) const;
@@ -119,7 +118,7 @@ class PackSelector {
 
   Dataset& inner_;
   const PackingOptions& options_;
-  const CallResources resources_;  // of the select function
+  const CallResources resources_;  // resources of the select function
   StageGuard guard_;
   const FunctionTimer timer_;
 };

@@ -40,10 +40,10 @@ class PackCall {
   PackCall& operator=(const PackCall&) = delete;
 
   /// The next pack, with the key Packing(number, output)[…] and the keys and sources of all
-  /// samples; nothing after the last one. Throws what the function throws.
+  /// samples; nullopt after the last one. Throws whatever the function throws.
   std::optional<Sample> next_pack();
 
-  /// Makes the first `count` packs again and drops them. Throws Error (kInvalidArgument) if the
+  /// Remakes the first `count` packs and drops them. Throws Error (kInvalidArgument) if the
   /// function now makes fewer.
   void pass_over(std::int64_t count);
 
@@ -100,8 +100,8 @@ void PackCall::pass_over(std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (!next_pack()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the function makes {} packs of '{}', before it made {} or more: it "
-                              "must be a function of its samples and its context",
+                  fmt::format("the function makes {} packs of '{}', but made at least {} before: "
+                              "it must depend only on its samples and its context",
                               i, key_.text(), count));
     }
   }
@@ -117,13 +117,13 @@ class PackMaker {
   /// Both arguments must outlive the maker. `selector` rebuilds selected samples from their keys.
   PackMaker(const PackSelector& selector, const PackingOptions& options);
 
-  /// The pack of `samples`; with a generator the first pack, and next_pack() returns the others.
-  /// Nothing if no pack was made, because all samples or the pack failed. Requires: !is_running().
+  /// The pack of `samples`; with a generator, the first pack, and next_pack() returns the others.
+  /// Nullopt if no pack was made, because all samples or the pack failed. Requires: !is_running().
   std::optional<Sample> make(std::vector<Sample> samples);
 
   /// True while a generator may make more packs from the same samples.
   bool is_running() const { return !running_.empty(); }
-  /// The next of these packs; nothing if there are no more or the generator failed. Requires:
+  /// The next of these packs; nullopt if there are no more or the generator failed. Requires:
   /// is_running().
   std::optional<Sample> next_pack();
   /// Drops the packs that the generator has not made yet.
@@ -135,10 +135,10 @@ class PackMaker {
 
   std::int64_t postencodes() const { return postencodes_; }
   std::int64_t packs() const { return packs_; }
-  /// Adds the running call to `state`; nothing without a generator.
+  /// Adds the running call to `state`; does nothing without a generator.
   void save_running(State& state) const;
-  /// Appends what is wrong with the running call in `state`. Throws Error if its key is malformed
-  /// or names samples that do not exist.
+  /// Appends the problems of the running call in `state`. Throws Error if its key is malformed or
+  /// names samples that do not exist.
   void check_running(const State& state, std::vector<std::string>& differences) const;
   /// Continues from the counts and the running call of `state`.
   void apply_state(const State& state);
@@ -161,10 +161,10 @@ class PackMaker {
   // Saved state; the first two count calls so far, failed ones included.
   std::int64_t postencodes_ = 0;  // of single samples
   std::int64_t packs_ = 0;        // of selected packs
-  RestoreKey running_;            // selected pack whose packs are being emitted; empty: none
+  RestoreKey running_;            // selected pack whose packs are being emitted; empty if none
   std::int64_t outputs_ = 0;      // packs of running_ emitted so far
 
-  std::unique_ptr<PackCall> call_;  // makes the packs of running_; made again if missing
+  std::unique_ptr<PackCall> call_;  // makes the packs of running_; recreated if missing
 };
 
 PackMaker::PackMaker(const PackSelector& selector, const PackingOptions& options)
@@ -315,7 +315,7 @@ Sample PackMaker::restore_sample(const RestoreKey& key) {
   std::optional<Sample> pack = call->next_pack();
   if (!pack) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names a pack that stage '{}' does not make",
+                fmt::format("restore key '{}' refers to a pack that stage '{}' does not make",
                             key.text(), pack_guard_.name()));
   }
   return std::move(*pack);
@@ -371,8 +371,8 @@ void PackMaker::apply_state(const State& state) {
 
 namespace {
 
-// Samples that are read together. If the whole buffer were read together, it would be in memory
-// before the limit on its payload applied.
+// Number of samples read together. Reading the whole buffer at once would load it before the limit
+// on its payload applies.
 constexpr std::int64_t kReadTogether = 1024;
 
 template <class Stage>
@@ -394,10 +394,10 @@ Packing::Packing(std::unique_ptr<Dataset> inner, PackingOptions options)
     throw Error(ErrorCode::kInvalidArgument, "packing needs a select and a pack function");
   }
   if (options_.buffer_size < 1 || options_.buffer_size > kMaxBufferSize || options_.tolerance < 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("packing buffer size is {} and tolerance {}, they must be from 1 to {} "
-                            "and not negative",
-                            options_.buffer_size, options_.tolerance, kMaxBufferSize));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("packing buffer size is {} and tolerance {}, expected 1 to {} and at least 0",
+                    options_.buffer_size, options_.tolerance, kMaxBufferSize));
   }
 }
 
@@ -434,15 +434,16 @@ std::optional<Sample> Packing::next() {
 
 void Packing::count_empty_selection() {
   if (++empty_selections_ > options_.tolerance) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("stage '{}' made no pack of {} buffers of {} samples in a row, the "
-                            "tolerance is {}",
-                            options_.select_stage.name, empty_selections_, options_.buffer_size,
-                            options_.tolerance));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "stage '{}' made no pack from {} buffers of {} samples in a row; the tolerance is {}",
+            options_.select_stage.name, empty_selections_, options_.buffer_size,
+            options_.tolerance));
   }
 }
 
-// False: the inner epoch is over.
+// Returns false if the inner epoch is over.
 bool Packing::fill() {
   while (true) {
     const auto buffered = static_cast<std::int64_t>(waiting_.size() + selected_.size());
@@ -538,7 +539,7 @@ void Packing::check_buffer(const State& state, std::vector<std::string>& differe
   }
   // A sample may have been selected several times.
   if (waiting + (selector_->selects_parts() ? 0 : selected) > options_.buffer_size) {
-    differences.push_back(fmt::format("Packing: {} buffered samples, at most {} fit",
+    differences.push_back(fmt::format("Packing: {} buffered samples, expected at most {}",
                                       waiting + selected, options_.buffer_size));
   }
   std::int64_t left = selected;

@@ -1,12 +1,11 @@
-// Makes packs of samples selected from a buffer, so that little room in a pack is wasted.
+// Makes packs of samples selected from a buffer, to waste little room in packs.
 //
 //   fill the buffer -> select groups of it -> for each group: postencode its samples -> pack
 //
 // The buffer is full when samples waiting for a selection and samples of selected packs add up to
 // `buffer_size`. When no selected pack is left, select gets all waiting samples at once. Samples
-// that it does not select are dropped and counted as skipped. At the end of the epoch it gets the
-// samples that are left, and the next epoch starts with an empty buffer. This is Energon's
-// algorithm.
+// that it does not select are dropped and counted as skipped. At the end of the epoch, it gets the
+// remaining samples, and the next epoch starts with an empty buffer. This is Energon's algorithm.
 //
 // Select may also return parts of samples, any number of times each. The pack function may be a
 // generator that makes several packs from the same samples.
@@ -51,24 +50,24 @@ struct PackingOptions {
   /// and need more memory.
   std::int64_t buffer_size = 1000;
   SelectStage select = {};
-  /// Makes the parts that a SelectPartsFunction selects. Absent: samples are used whole.
+  /// Makes the parts that a SelectPartsFunction selects. If null, samples are used whole.
   CutFunction cut = nullptr;
   /// Applied to the samples of a pack just before they are packed, for work that is costly or makes
   /// samples large and is not needed to select. If it fails, the pack is made without that sample.
-  /// May be absent.
+  /// May be null.
   MapFunction postencode = nullptr;
   PackStage pack = {};
 
-  /// Number of full buffers in a row that may give no pack; one more is an Error
+  /// Number of full buffers in a row that may yield no pack; one more is an Error
   /// (kInvalidArgument).
   std::int64_t tolerance = 100;
   /// Limit on the payload kept in the buffer; samples beyond it are read again when needed.
   std::uint64_t max_held_bytes = kMaxHeldBytes;
 
-  StageOptions select_stage = {.name = "select"};  ///< a failure leaves out the whole buffer
+  StageOptions select_stage = {.name = "select"};  ///< a failure skips the whole buffer
   StageOptions postencode_stage = {.name = "postencode"};
   StageOptions pack_stage = {.name = "pack"};
-  /// If given, times `select` with `cut`, and `postencode`, separately from the rest of the stage.
+  /// If set, times `select` with `cut`, and `postencode`, separately from the rest of the stage.
   std::shared_ptr<PipelineClock> clock = nullptr;
 };
 
@@ -84,7 +83,7 @@ class Packing final : public Dataset {
   /// SelectFunction, a position twice.
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known in advance.
+  /// Unknown in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   /// With postencode, the inner keys are the keys of its calls: Packing(3)[Map(7)/…,Map(8)/…]. A
@@ -106,13 +105,13 @@ class Packing final : public Dataset {
   const std::unique_ptr<Dataset> inner_;
   const PackingOptions options_;
   const std::unique_ptr<PackSelector> selector_;
-  const std::unique_ptr<PackMaker> maker_;  // has a part of the saved state
+  const std::unique_ptr<PackMaker> maker_;  // owns part of the saved state
   PayloadBudget budget_;
 
   // Saved state.
-  std::int64_t selections_ = 0;       // calls of select so far, failed ones included
+  std::int64_t selections_ = 0;       // calls of select so far, including failed ones
   SampleBuffer waiting_;              // samples that wait for a selection
-  SampleBuffer selected_;             // the samples of the selected packs, one after the other
+  SampleBuffer selected_;             // the samples of the selected packs, concatenated
   std::deque<std::int64_t> lengths_;  // number of samples in each of these packs
 
   std::int64_t empty_selections_ = 0;  // in a row; 0 after a pack was selected

@@ -37,7 +37,7 @@ Value ragged_value(Tensor values, const std::vector<std::int64_t>& lengths,
   return field;
 }
 
-// The rows of each sample are those of its tensor.
+// Each sample's rows are those of its tensor.
 Value ragged_of_tensors(const TensorGroup& group, BufferAllocator& memory) {
   Tensor values = concat_tensors(group, memory);
   std::vector<std::int64_t> lengths;
@@ -47,7 +47,7 @@ Value ragged_of_tensors(const TensorGroup& group, BufferAllocator& memory) {
   return ragged_value(std::move(values), lengths, memory);
 }
 
-// Of lists of tensors: a row is an item.
+// For lists of tensors, each item is a row.
 Value ragged_of_lists(std::string_view field, const List& lists,
                       std::span<const std::string_view> owners, BufferAllocator& memory) {
   std::vector<const Tensor*> tensors;
@@ -118,7 +118,7 @@ class RaggedFields {
     return generic_values(field, std::move(values), owners, pad, memory);
   }
 
-  // All fields that are wanted were there.
+  // All requested fields were found.
   void check_found(const Mapping& fields) const {
     for (const std::string& name : wanted_) {
       if (!found_.contains(name)) {
@@ -126,10 +126,9 @@ class RaggedFields {
         for (const auto& [field, value] : fields) {
           names.push_back(printable(field));
         }
-        fail_ragged(
-            fmt::format("ragged_fields() is to make '{}', which the samples do not have; "
-                        "they have {}",
-                        printable(name), fmt::join(names, ", ")));
+        fail_ragged(fmt::format(
+            "ragged_fields() is configured for '{}', which the samples lack; they have {}",
+            printable(name), fmt::join(names, ", ")));
       }
     }
   }
@@ -142,7 +141,7 @@ class RaggedFields {
 const Tensor& ragged_member(const Value& field, std::string_view name) {
   const auto* const members = std::get_if<Mapping>(&field.base());
   if (members == nullptr) {
-    fail_ragged(fmt::format("a ragged field is a mapping of values and offsets, this is {}",
+    fail_ragged(fmt::format("expected a ragged field, a mapping of values and offsets, found {}",
                             describe(field)));
   }
   const auto found =
@@ -150,7 +149,7 @@ const Tensor& ragged_member(const Value& field, std::string_view name) {
   const Tensor* const tensor =
       found == members->end() ? nullptr : std::get_if<Tensor>(&found->second.base());
   if (tensor == nullptr) {
-    fail_ragged(fmt::format("a ragged field has a tensor '{}', this one has {}", name,
+    fail_ragged(fmt::format("expected a tensor '{}' in a ragged field, found {}", name,
                             found == members->end() ? "none" : describe(found->second)));
   }
   if (tensor->data.size() != tensor_bytes(tensor->dtype, tensor->shape)) {
@@ -180,10 +179,9 @@ void check_offsets(const Tensor& values, const Tensor& offsets) {
     const std::int64_t offset = offset_at(offsets, i);
     const bool is_last = i + 1 == offsets.shape[0];
     if ((i == 0 && offset != 0) || offset < before || (is_last && offset != values.shape[0])) {
-      fail_ragged(
-          fmt::format("offset {} of a ragged field is {} after {}; they must ascend from "
-                      "0 to the {} rows",
-                      i, offset, before, values.shape[0]));
+      fail_ragged(fmt::format(
+          "offset {} of a ragged field is {} after {}; offsets must ascend from 0 to the {} rows",
+          i, offset, before, values.shape[0]));
     }
     before = offset;
   }

@@ -24,7 +24,7 @@ namespace energon {
 
 namespace {
 
-// The first size_of(dtype) bytes count.
+// Only the first size_of(dtype) bytes are used.
 using PadElement = std::array<std::byte, 8>;
 
 std::uint16_t to_bfloat16(double value) {
@@ -74,7 +74,7 @@ PadElement integer_element(double value, DType dtype) {
 }
 
 // `value` as an element of `dtype`; floating point is rounded to the nearest, ties to even. Throws
-// Error (kInvalidArgument) if an integer or truth value cannot be `value`.
+// Error (kInvalidArgument) if an integer or boolean cannot represent `value`.
 PadElement pad_element(double value, DType dtype) {
   switch (dtype) {
     case DType::kUInt8:
@@ -99,7 +99,7 @@ PadElement pad_element(double value, DType dtype) {
       return element_of(value);
   }
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} is no dtype", static_cast<unsigned>(dtype)));
+              fmt::format("{} is not a dtype", static_cast<unsigned>(dtype)));
 }
 
 // Writes copies of the element, of `element_size` bytes, over all of `bytes`, a multiple of that.
@@ -132,14 +132,14 @@ std::string describe(const Tensor& tensor) {
                           describe(*group.tensors[i]), printable(group.owners[i])));
 }
 
-// Each has the bytes that its shape says, and the dtype of the first.
+// Checks that each has the bytes of its shape, and the dtype of the first.
 void check_tensors(const TensorGroup& group, std::string_view what) {
   for (std::size_t i = 0; i < group.tensors.size(); ++i) {
     const Tensor& tensor = *group.tensors[i];
     if (const std::size_t bytes = tensor_bytes(tensor.dtype, tensor.shape);
         tensor.data.size() != bytes) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("field '{}' of '{}' is {} with {} bytes of data, it should have {}",
+                  fmt::format("field '{}' of '{}' is {} with {} bytes of data, expected {}",
                               printable(group.field), printable(group.owners[i]), describe(tensor),
                               tensor.data.size(), bytes));
     }
@@ -155,7 +155,7 @@ void copy_bytes(const std::byte* from, std::size_t size, std::byte* to) {
   }
 }
 
-// As BatchMemory gives memory to one sample after the other.
+// As BatchMemory allocates for consecutive samples.
 bool are_side_by_side(std::span<const Tensor* const> tensors) {
   const SharedBytes& first = tensors[0]->data;
   const std::byte* end = first.view.data();
@@ -167,7 +167,7 @@ bool are_side_by_side(std::span<const Tensor* const> tensors) {
          });
 }
 
-// Of tensors that lie side by side.
+// For contiguous tensors.
 Tensor joined_in_place(const TensorGroup& group, std::vector<std::int64_t> shape) {
   const Tensor& first = *group.tensors[0];
   const std::size_t bytes = tensor_bytes(first.dtype, shape);

@@ -1,7 +1,7 @@
 // Combines tensors: stacks them or joins them, with or without padding.
 //
-// The result lies in memory of the caller, aligned to 64 bytes; each element is copied once.
-// Tensors that lie side by side and need no padding are stacked and joined without a copy.
+// The result is stored in the caller's memory, aligned to 64 bytes; each element is copied once.
+// Contiguous tensors that need no padding are stacked and joined without a copy.
 
 #pragma once
 
@@ -21,8 +21,8 @@ struct TensorGroup {
   std::span<const std::string_view> owners;
 };
 
-/// Result of shape (count, *shape); shares the memory of tensors that lie side by side in one
-/// buffer. All four throw Error (kInvalidArgument), naming both sides, if tensors do not fit.
+/// Result of shape (count, *shape); shares the memory of contiguous tensors in one buffer. All four
+/// throw Error (kInvalidArgument), naming both sides, if tensors do not fit.
 Tensor stack_tensors(const TensorGroup& group, BufferAllocator& memory);
 /// Result of shape (count, *largest), with `value` after the data.
 Tensor pad_stack_tensors(const TensorGroup& group, double value, BufferAllocator& memory);

@@ -1,5 +1,5 @@
-// Helpers for stages that make one item from several samples (batches, groups, packs) or hold
-// samples between their items.
+// For stages that make one item from several samples (batches, groups, packs) or hold samples
+// between their items.
 
 #pragma once
 
@@ -28,15 +28,15 @@ using LengthFunction = std::function<std::int64_t(const Sample& sample)>;
 /// consumed the sample.
 Sample origins_of(const Sample& sample);
 
-/// Gives `made` the keys and sources of `origins` if it has none, so that a function that builds a
-/// new sample need not copy them.
+/// Copies the keys and sources of `origins` to `made` if it has none, so that a function that
+/// builds a new sample need not copy them.
 void set_origins(Sample& made, const Sample& origins);
 
 /// Moves the keys and sources of `samples`, in order, to the end of those of `item`.
 void move_origins(std::span<Sample> samples, Sample& item);
 
-/// Throws as check_made() if `fields`, which a function made of `samples`, have a name twice. To be
-/// asked before move_origins(), so that a report still finds keys and sources where they were.
+/// Throws as check_made() if `fields`, which a function made from `samples`, contain a duplicate
+/// name. Call it before move_origins(), so that a report still finds keys and sources in `samples`.
 void check_fields_of(std::span<const Sample> samples, const Mapping& fields);
 
 /// The restore keys of `samples`, in order.
@@ -67,7 +67,7 @@ std::vector<RestoreKey> decode_keys(std::string_view bytes);
 std::vector<RestoreKey> decode_keys(std::string_view bytes, const Dataset& inner);
 
 /// Like inner.restore_sample(key), for a stream that cannot continue without the sample: any
-/// exception becomes an Error that says so.
+/// exception becomes an Error that explains this.
 Sample rebuild_sample(Dataset& inner, const RestoreKey& key);
 
 /// Rethrows the current exception, thrown while rebuilding the item `key` of the saved position, as

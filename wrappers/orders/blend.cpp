@@ -26,12 +26,12 @@ Blend::Blend(std::vector<WeightedOrder> inners, std::uint32_t seed)
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("weight {} of the blend is {}, it must be positive", i, weight));
     }
-    // Drawn with floats, where very small numbers are zero and very large ones infinite.
+    // Drawn with floats, in which very small weights are zero and very large ones infinite.
     constexpr double kMost = std::numeric_limits<float>::max();
     if (weight > kMost || static_cast<float>(weight) == 0) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("weight {} of the blend is {}, it must lie between {:g} and {:g}", i,
-                              weight, std::numeric_limits<float>::denorm_min(), kMost));
+                  fmt::format("weight {} of the blend is {}, expected {:g} to {:g}", i, weight,
+                              std::numeric_limits<float>::denorm_min(), kMost));
     }
   }
   update_weights();
@@ -157,9 +157,9 @@ ShareBlend::ShareBlend(std::vector<SharedOrder> inners)
   for (std::size_t i = 0; i < inners_.size(); ++i) {
     const double weight = inners_[i].weight;
     if (!(weight > 0) || !std::isfinite(weight)) {
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("weight {} of the blend is {}, it must be positive and finite", i, weight));
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("weight {} of the blend is {}, expected a positive finite number", i,
+                              weight));
     }
     weights_ += weight;
   }
@@ -198,14 +198,14 @@ std::int64_t ShareBlend::length_of(std::size_t inner, const SampleRef& ref) cons
   const LengthOfSample& length_of_sample = inners_[inner].length;
   const std::int64_t length = length_of_sample ? length_of_sample(ref.index) : 1;
   if (length < 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sample {} of the blend's order {} has the length {}", ref.index, inner,
-                            length));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("sample {} of the blend's order {} has length {}", ref.index, inner, length));
   }
   return length;
 }
 
-// What was left out was not given: its share goes to what takes its place.
+// A skipped reference does not count: its share goes to the replacement.
 std::optional<SampleRef> ShareBlend::replace(const SampleRef& left_out) {
   const std::size_t leaf = left_out.leaf;
   given_.at(leaf) = std::max<std::int64_t>(given_[leaf] - length_of(leaf, left_out), 0);
@@ -259,7 +259,7 @@ State ShareBlend::save_state() const {
 }
 
 void ShareBlend::check_state(const State& state, std::vector<std::string>& differences) const {
-  // The sum of what was given does not overflow.
+  // Bounded so that the sum of the lengths does not overflow.
   const std::int64_t most_given = kMostInState / static_cast<std::int64_t>(inners_.size());
   for (const auto& [name, most] : {std::pair("given", most_given), std::pair("exhausted", 1L)}) {
     const auto& numbers = state.integers(name);

@@ -14,22 +14,21 @@
 
 namespace energon {
 
-/// An order over several others that can give one more reference from a chosen one of them.
+/// An order over several others that can return one more reference from a specific one of them.
 ///
 /// A blend draws the next order before it is known whether the sample can be used. Energon draws
-/// after cooking, so a sample that a cooker leaves out there does not change the mixture. Here the
-/// next reference of the same order replaces the sample, so that the mixture is the same as
-/// Energon's.
+/// after cooking, so a sample skipped by a cooker does not change the mixture. Here, the next
+/// reference of the same order replaces the sample, which gives the same mixture.
 class Replacement {
  public:
   virtual ~Replacement() = default;
 
-  /// The next reference of the order that gave `left_out`, without a draw; nothing if it has ended.
-  /// Requires: the order at position i gives the references of leaf i.
+  /// The next reference of the order that yielded `left_out`, without a draw; nullopt if that order
+  /// has ended. Requires: the order at position i yields the references of leaf i.
   virtual std::optional<SampleRef> replace(const SampleRef& left_out) = 0;
 
-  /// Number of references in one pass over the order of `leaf`. When that many in a row are left
-  /// out, no replacement exists.
+  /// Number of references in one pass over the order of `leaf`. After that many skipped references
+  /// in a row, there is no replacement.
   virtual std::int64_t replaceable(std::uint32_t leaf) const = 0;
 };
 
@@ -77,14 +76,14 @@ class Blend final : public Order, public Replacement {
 struct SharedOrder {
   std::unique_ptr<Order> order;
   double weight = 1;                ///< positive; only the proportions count
-  LengthOfSample length = nullptr;  ///< of its references; absent: 1 each
+  LengthOfSample length = nullptr;  ///< of its references; unset means 1 each
 };
 
 /// Blends several orders in fixed shares, without random draws.
 ///
 /// The next reference comes from the order whose share so far is furthest below its weight; among
-/// equals, from the last. A function says how much a reference counts, for example its tokens. The
-/// shares then hold in tokens, while samples stay whole. The rule is the one in IBM's sampling
+/// equals, from the last. A function defines how much a reference counts, for example its tokens.
+/// The shares then hold in tokens, while samples stay whole. The rule is the one in IBM's sampling
 /// dataset (rescalable layers).
 class ShareBlend final : public Order, public Replacement {
  public:

@@ -27,45 +27,46 @@ namespace energon {
 /// it from a table.
 using LengthOfSample = std::function<std::int64_t(std::int64_t index)>;
 
-/// Order settings for training from the dataset itself (dataset.yaml). Absent: the pipeline's
+/// Order settings for training from the dataset itself (dataset.yaml). If unset, the pipeline's
 /// options apply.
 struct LeafSlicing {
   std::optional<ShuffleOverEpochs> shuffle_over_epochs = std::nullopt;
-  /// Inner optional absent: the part of a tar that is in the share.
+  /// An unset inner optional means the part of a tar that is in the share.
   std::optional<std::optional<std::int64_t>> max_samples_per_sequence = std::nullopt;
   std::optional<std::int64_t> parallel_slices = std::nullopt;
 };
 
 struct PipelineLeaf {
-  /// Whether a cooker makes its samples, where there are cookers.
+  /// Whether cookers, if there are any, make the samples of this leaf.
   bool is_crude() const {
     return typed_columns.empty() && (!typed || typed->type == SampleType::kCrude);
   }
 
   std::shared_ptr<const LeafDataset> dataset = nullptr;
-  std::string name = {};  ///< for messages: the path
-  /// Length as Energon counts it: samples in the split. For a subset, samples of the whole dataset;
-  /// for a join, of the whole first dataset. Decides rotations and the weights of epochized blends.
+  std::string name = {};  ///< the path, for messages
+  /// Length by Energon's definition: samples in the split. For a subset, samples of the whole
+  /// dataset; for a join, of the whole first dataset. Determines rotations and the weights of
+  /// epochized blends.
   std::int64_t length = 0;
-  std::optional<SampleRange> range = std::nullopt;  ///< absent: all samples
+  std::optional<SampleRange> range = std::nullopt;  ///< unset means all samples
   double weight = 1;                                ///< in a weighted blend
-  LengthOfSample length_of_sample = nullptr;        ///< in a blend by share; absent: 1 each
+  LengthOfSample length_of_sample = nullptr;        ///< in a blend by share; unset means 1 each
   double repetitions = 1;                           ///< in an epochized blend, per epoch
   ShuffleOverEpochs shuffle = {};                   ///< multiplies shuffle_over_epochs
   LeafSlicing slicing = {};                         ///< overrides the pipeline's options
   std::string subflavors = "{}";                    ///< a JSON object
-  /// What is made of the parts after decoding them (wrappers/stages/typed_samples.h).
-  /// Absent: samples have their parts.
+  /// The typed samples to make from the decoded parts (wrappers/stages/typed_samples.h). If unset,
+  /// samples keep their parts.
   std::optional<TypedSamples> typed = std::nullopt;
-  /// Of a join of typed samples: what each of its datasets has. A joined sample has the fields of
-  /// all of them; read samples have a mapping with the parts of each. `typed` is then crude.
+  /// For a join of typed samples, the type of each of its datasets. A joined sample has the fields
+  /// of all of them; when read, it has a mapping with the parts of each. `typed` is then crude.
   std::vector<TypedSamples> typed_columns = {};
-  StoreFactory primary = nullptr;  ///< the dataset's own files; absent: no access by name
+  StoreFactory primary = nullptr;  ///< the dataset's own files; null means no access by name
   std::map<std::string, StoreFactory> aux = {};
 };
 
-/// What a pipeline reads. In training the leaves are mixed; in validation they are read one after
-/// the other.
+/// The data of a pipeline. In training, the leaves are mixed; in validation, they are read one
+/// after another.
 struct PipelineData {
   PipelineData() = default;
   /// One whole dataset.
@@ -75,12 +76,12 @@ struct PipelineData {
   /// Several datasets, each read once per epoch.
   explicit PipelineData(std::vector<std::shared_ptr<const LeafDataset>> datasets);
 
-  /// kWeighted: mixed by weight, each leaf repeated without end. Otherwise each leaf is read
-  /// exactly its number of repetitions in an epoch.
+  /// kWeighted means mixed by weight, with each leaf repeated forever. Otherwise, an epoch reads
+  /// each leaf exactly its number of repetitions.
   Mixing mixing = Mixing::kSingle;
   std::vector<PipelineLeaf> leaves = {};
-  std::vector<std::string> warnings = {};  ///< of the opened datasets; none is an error
-  /// Shards that were left out when the datasets were opened (OpenOptions::broken_shards).
+  std::vector<std::string> warnings = {};  ///< of the opened datasets; not errors
+  /// Shards that were skipped when the datasets were opened (OpenOptions::broken_shards).
   std::vector<FailureReport> broken = {};
 };
 
@@ -93,7 +94,7 @@ class LeafRanges {
   explicit LeafRanges(const Order& order);
 
   bool may_have(std::int64_t leaf, std::int64_t index) const;
-  /// The end of the range that has sample `index`; index + 1 if none is known to have it.
+  /// The end of the range that contains sample `index`; index + 1 if no known range does.
   std::int64_t end_of_range(std::int64_t leaf, std::int64_t index) const;
 
  private:
@@ -104,7 +105,7 @@ class LeafRanges {
 
   const Range* find(std::int64_t leaf, std::int64_t index) const;
 
-  // By leaf, which are few and numbered without gaps: in order, disjoint.
+  // By leaf; ranges are sorted and disjoint. Leaves are few and numbered without gaps.
   std::optional<std::vector<std::vector<Range>>> ranges_;
 };
 

@@ -30,9 +30,9 @@ Repeat::Repeat(std::unique_ptr<Order> inner, std::optional<double> repetitions)
   if (fraction > 0) {
     const auto samples = inner_->samples_per_pass();
     if (!inner_->size() || !samples) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("repetitions is {}: there is no fraction of an order that never ends",
-                              *repetitions));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("repetitions is {}, but an endless order has no fraction", *repetitions));
     }
     last_pass_length_ =
         static_cast<std::int64_t>(std::floor(static_cast<double>(*samples) * fraction));

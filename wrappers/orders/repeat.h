@@ -1,4 +1,4 @@
-// One order after the other: the same one several times, or several once.
+// Concatenates orders: repeats one order, or appends several.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace energon {
 class Repeat final : public Order {
  public:
   /// Takes ownership of `inner`. `repetitions` is the number of passes in one epoch, positive;
-  /// nothing means forever. With a fraction, such as 2.7, the last pass stops after int(0.7 * n)
+  /// nullopt means forever. With a fraction, such as 2.7, the last pass stops after int(0.7 * n)
   /// references, as in Energon, where n is the samples_per_pass() of `inner`; the next epoch begins
   /// a new pass. If a whole pass of `inner` yields nothing, the epoch ends, so that an empty share
   /// never loops. Throws Error (kInvalidArgument), also for a fraction of an order that never ends.
@@ -40,8 +40,8 @@ class Repeat final : public Order {
 
   const std::unique_ptr<Order> inner_;
   const std::optional<double> repetitions_;
-  std::int64_t whole_passes_ = 0;      // in an epoch; not used without repetitions_
-  std::int64_t last_pass_length_ = 0;  // of the pass after those; 0: no such pass
+  std::int64_t whole_passes_ = 0;      // in an epoch; unused without repetitions_
+  std::int64_t last_pass_length_ = 0;  // of the partial pass after those; 0 if there is none
 
   // Saved state.
   std::int64_t repetition_ = 0;  // complete passes of this epoch

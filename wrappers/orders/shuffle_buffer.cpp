@@ -16,7 +16,7 @@ ShuffleBuffer::ShuffleBuffer(std::unique_ptr<Order> inner, std::int64_t size, st
   constexpr std::int64_t kMaxSize = std::int64_t{1} << 28;
   if (size < 1 || size > kMaxSize) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("shuffle buffer size is {}, it must be from 1 to {}", size, kMaxSize));
+                fmt::format("shuffle buffer size is {}, expected 1 to {}", size, kMaxSize));
   }
 }
 
@@ -44,7 +44,7 @@ State ShuffleBuffer::save_state() const {
   SampleRefPacker packer;
   buffer_.for_each_block([&packer](const std::vector<SampleRef>& block) { packer.measure(block); });
   buffer_.for_each_block([&packer](const std::vector<SampleRef>& block) { packer.add(block); });
-  // One by one: an initializer list would copy the megabytes.
+  // One by one, because an initializer list would copy megabytes.
   State state;
   state.type = "ShuffleBuffer";
   state.fields.reserve(2);
@@ -65,7 +65,7 @@ void ShuffleBuffer::check_state(const State& state, std::vector<std::string>& di
   check(*inner_, state.children[0], differences);
 }
 
-// That the inner order can yield each of them.
+// Checks that the inner order can yield each reference.
 void ShuffleBuffer::check_references(std::span<const SampleRef> refs,
                                      std::vector<std::string>& differences) const {
   if (refs.empty()) {
@@ -75,7 +75,7 @@ void ShuffleBuffer::check_references(std::span<const SampleRef> refs,
   for (const SampleRef& ref : refs) {
     if (!ranges.may_have(ref.leaf, ref.index)) {
       differences.push_back(
-          fmt::format("ShuffleBuffer: sample {} of leaf {} is none of this logical shard",
+          fmt::format("ShuffleBuffer: sample {} of leaf {} does not belong to this logical shard",
                       ref.index, ref.leaf));
       return;
     }

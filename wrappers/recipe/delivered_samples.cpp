@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 using PlaceInLeaves = std::pair<std::uint32_t, std::int64_t>;  // leaf, index
 
-// Whichever way a path was written.
+// Normalizes a path.
 fs::path shard_path(const std::string& dataset, const std::string& shard) {
   return fs::weakly_canonical(fs::path(dataset) / shard);
 }
@@ -34,7 +34,7 @@ std::optional<DeliveredItem> next_of(DeliveredItems& items, const CancelCheck& c
   return items.next();
 }
 
-// Visits all items that `rank` delivered, so that they are proven when this returns.
+// Visits all items that `rank` delivered, so that they are verified when this returns.
 void visit_delivered(DeliveredItems& items, const CancelCheck& check_cancelled,
                      const std::function<void(const DeliveredItem&)>& visit) {
   for (std::int64_t step = 0; step < items.delivered(); ++step) {
@@ -44,8 +44,8 @@ void visit_delivered(DeliveredItems& items, const CancelCheck& check_cancelled,
   }
 }
 
-// Calls `use(pipeline, is_last)` with each pipeline that there is for the state of `rank`, until
-// one fits: `use` does not throw Error (kMismatch). Requires: there are pipelines.
+// Calls `use(pipeline, is_last)` with each available pipeline for the state of `rank` until one
+// fits, so that `use` does not throw Error (kMismatch). Requires: there are pipelines.
 template <class Use>
 auto first_that_fits(const SavableDataLoaderState& rank, const JobPipelines& pipelines,
                      const Use& use) {
@@ -131,8 +131,8 @@ DeliveredItem delivered_item(const SavableDataLoaderState& rank, const PipelineF
   return wanted;
 }
 
-// After the state. `is_last`: there is no other pipeline, so whether this one has made what was
-// delivered does not matter.
+// For a step after the state. With `is_last`, there is no other pipeline, so this one is used even
+// if its items are unverified.
 DeliveredItem later_item(const SavableDataLoaderState& rank, const PipelineFactory& pipeline,
                          bool is_last, std::int64_t step, const CancelCheck& check_cancelled) {
   if (!is_last) {
@@ -205,9 +205,10 @@ std::vector<Sample> read_samples(std::span<const SampleRef> references, const Pi
   for (const SampleRef& reference : references) {
     if (reference.leaf >= data.leaves.size() ||
         reference.index >= data.leaves[reference.leaf].dataset->sample_count()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("there is no sample {} of dataset {} (of {}): was it other data?",
-                              reference.index, reference.leaf, data.leaves.size()));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("there is no sample {} of dataset {} (of {}); was different data used?",
+                      reference.index, reference.leaf, data.leaves.size()));
     }
     readers.of(data.leaves[reference.leaf].dataset)->read({&reference.index, 1}, memory, samples);
     samples.back().restore_key =

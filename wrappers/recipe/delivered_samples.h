@@ -1,4 +1,4 @@
-// Tells when a saved job delivered a sample, and which samples a step delivered.
+// Computes when a saved job delivered a sample, and which samples a step delivered.
 //
 //   const PipelineData data = open_data("data");
 //   const auto order = [&](const Config& config) { return order_pipeline(data, options, config); };
@@ -9,13 +9,13 @@
 //   }
 //
 // Computed from a state and pipelines, without a log (energon/loader/delivered_items.h). With an
-// order pipeline nothing is read but the keys of a step. If the job left out samples, its own
-// pipeline makes all items again. What was delivered is answered exactly or refused.
+// order pipeline, only the keys of a step are read. If the job skipped samples, its own pipeline
+// remakes all items. The answer is exact, or an Error.
 //
-// Steps are those of the state's layout, from the beginning of the run. A job that was rescaled
-// counts as if it always had that layout: with logical shards set by the user its batches are the
-// same, whatever ranks they went to. Steps are those of the loader: an adapter over it may have
-// handed out its batches elsewhere.
+// Steps are those of the state's layout, from the beginning of the run. A rescaled job counts as if
+// it always had that layout: with logical shards set by the user, its batches are the same,
+// whatever ranks they went to. Steps are those of the loader: an adapter on top may have delivered
+// its batches elsewhere.
 
 #pragma once
 
@@ -44,7 +44,7 @@ struct KeyedSample {
 };
 
 /// The places of found samples in the leaves of `data`, without duplicates, ordered by leaf and
-/// index. Samples of other data have none. Throws Error as LeafDataset::open_reader().
+/// index. Samples of other data have no place. Throws Error as LeafDataset::open_reader().
 std::vector<KeyedSample> locate_samples(std::span<const FoundSample> found,
                                         const PipelineData& data);
 
@@ -53,26 +53,27 @@ struct Delivery {
   std::string key;
   std::int64_t step = 0;  ///< number of items that this rank delivered before it, over all epochs
   int rank = 0;
-  std::int64_t position = 0;  ///< of the sample in the item
-  RestoreKey restore_key;     ///< of the item
+  std::int64_t position = 0;  ///< position of the sample in the item
+  RestoreKey restore_key;     ///< key of the item
 };
 
 /// The samples of a step of a rank.
 struct DeliveredStep {
   int rank = 0;
-  std::int64_t step = 0;     ///< from 0: step 321 is the 322nd batch of the rank
-  bool is_delivered = true;  ///< false: the rank had not delivered it when its state was saved
+  std::int64_t step = 0;  ///< from 0: step 321 is the 322nd batch of the rank
+  bool is_delivered =
+      true;  ///< false if the rank had not delivered the step when its state was saved
   std::vector<std::string> keys;
   RestoreKey restore_key;
 };
 
 /// Makes the pipeline of a state with this configuration, such as order_pipeline(). Throws Error
-/// (kUnsupported) if there is none.
+/// (kUnsupported) if there is no such pipeline.
 using PipelineOfConfig = std::function<PipelineFactory(const Config& config)>;
 /// Pipelines that may make the items of a job, the fastest first. They are tried in turn: the first
 /// one whose items are those that the job delivered is used.
 using JobPipelines = std::vector<PipelineOfConfig>;
-/// Called before each item. What it throws ends the computation.
+/// Called before each item. An exception ends the computation.
 using CancelCheck = std::function<void()>;
 
 /// When the ranks delivered one of `samples` before their states: by rank, then in order. `ranks`:
@@ -84,9 +85,9 @@ std::vector<Delivery> find_deliveries(std::span<const SavableDataLoaderState> ra
                                       std::span<const KeyedSample> samples,
                                       const CancelCheck& check_cancelled = nullptr);
 
-/// The samples of `step` of each rank. Reads them for their keys. A step after the state is what
-/// the rank delivers next; then the last pipeline is used without a proof if no other one has made
-/// the items before. Throws Error: kInvalidArgument if the data of a rank ends before that step,
+/// The samples of `step` of each rank. Reads them for their keys. A step after the state is the
+/// step that the rank delivers next; then the last pipeline is used unverified if no other has made
+/// the earlier items. Throws Error: kInvalidArgument if the data of a rank ends before that step,
 /// and as find_deliveries() and read_samples().
 std::vector<DeliveredStep> keys_of_step(std::span<const SavableDataLoaderState> ranks,
                                         const JobPipelines& pipelines, const PipelineData& data,

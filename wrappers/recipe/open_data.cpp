@@ -74,7 +74,7 @@ class Opener {
     leaf.dataset = std::move(dataset);
   }
 
-  // Reads only what is needed, and warns only of what is not applied.
+  // Reads only needed settings, and warns only about settings that are not applied.
   static void apply(const TypedSamples& samples, DatasetYaml& yaml) {
     std::erase(yaml.warnings, yaml.samples.warning);
     if (!yaml.samples.typed_warning.empty()) {
@@ -92,7 +92,7 @@ class Opener {
     data_.warnings.insert(data_.warnings.end(), dataset->warnings().begin(),
                           dataset->warnings().end());
     if (options_.typed) {
-      leaf.typed.emplace();  // crude: there is no dataset.yaml
+      leaf.typed.emplace();  // crude, because there is no dataset.yaml
     }
     leaf.length = dataset->sample_count();
     leaf.dataset = std::move(dataset);
@@ -132,8 +132,8 @@ class Opener {
                                              .part_filter = yaml.part_filter});
   }
 
-  // What the datasets of a join have, if they are typed. Crude samples have no fields that could be
-  // told from those of the other datasets.
+  // The types of the datasets of a join, if they are typed. Fields of crude samples could not be
+  // distinguished from those of the other datasets.
   static std::vector<TypedSamples> columns_of(const LeafReference& reference) {
     std::vector<TypedSamples> columns;
     std::size_t crude = 0;
@@ -148,7 +148,7 @@ class Opener {
       if (columns[i].type == SampleType::kCrude) {
         throw Error(ErrorCode::kUnsupported,
                     "a join has datasets with crude samples, such as this one, and datasets with a "
-                    "sample type: give all of them a sample type, or none",
+                    "sample type: set a sample type for all of them, or for none",
                     {.path = reference.columns[i].path});
       }
     }

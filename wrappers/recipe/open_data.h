@@ -1,5 +1,5 @@
-// Opens what a pipeline reads from a path: a dataset, plain tars, a JSONL file, or a metadataset
-// with everything it refers to.
+// Opens the data of a pipeline: a dataset, plain tars, a JSONL file, or a metadataset with
+// everything it refers to.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace energon {
 
 struct DataOptions {
-  /// Split of a metadataset, or part of a dataset; a split given in a reference takes precedence.
+  /// Split of a metadataset, or part of a dataset; a split in a reference takes precedence.
   std::string split = "train";
   /// Options for all tars: cache folder, threads, progress, exclusions. Its split fields and
   /// check_shards are not used.
@@ -28,9 +28,9 @@ struct DataOptions {
   /// Reading a tar sample or a JSONL line with more bytes than this is an error; no memory is
   /// allocated for it.
   std::uint64_t max_sample_bytes = WebdatasetOptions{}.max_sample_bytes;
-  /// Samples have the type and the fields that the dataset.yaml of their dataset says (sample_type
-  /// and field_map). Other parts are dropped after the sample was read, which is done in one piece.
-  /// Datasets that say nothing, or crude samples, give their parts, decoded.
+  /// Samples have the type and the fields that the dataset.yaml of their dataset specifies
+  /// (sample_type and field_map). Samples are read in one piece, and other parts are dropped
+  /// afterwards. Datasets without a type, or with crude samples, return their parts, decoded.
   bool typed = false;
   /// Functions for joins whose metadataset names a joiner, by the name of the class or function.
   /// For a class without an entry, the fields of all columns are merged, like Energon's

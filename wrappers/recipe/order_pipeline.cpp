@@ -74,7 +74,7 @@ struct SavedStages {
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
 };
 
-// `caller`: the decoder and the tokenizer of the caller, if it has them.
+// `caller` has the decoder and the tokenizer of the caller, if any.
 void add_map(const std::string& name, const TaskEncoder& caller, TaskEncoder& encoder) {
   if (name == stage_names::kCook) {
     encoder.cookers = {{.cook = [](Sample crude, CookContext&) { return crude; }}};
@@ -93,8 +93,8 @@ void add_map(const std::string& name, const TaskEncoder& caller, TaskEncoder& en
     encoder.encode_batch = kUnchanged;
   } else {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the state is of a pipeline with a stage '{}', which is none of "
-                            "train_pipeline() or val_pipeline()",
+                fmt::format("the state belongs to a pipeline with a stage '{}', which "
+                            "train_pipeline() and val_pipeline() do not have",
                             printable(name)));
   }
 }
@@ -123,9 +123,9 @@ SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
     } else if (type != "Epochize" && type != "Limit") {
       throw Error(
           ErrorCode::kUnsupported,
-          fmt::format("the state is of a pipeline with the stage {}: a function of its "
+          fmt::format("the state belongs to a pipeline with the stage {}: a function of its "
                       "program decides which samples an item has. Ask the program itself "
-                      "(DeliveredItems with its caller pipeline), or take the restore keys of "
+                      "(DeliveredItems with its own pipeline), or take the restore keys of "
                       "its debug log (energon get --restore-key)",
                       printable(type)));
     }
@@ -133,7 +133,7 @@ SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
     node = inner != node->end() ? &*inner : nullptr;
   }
   throw Error(ErrorCode::kCorruptData,
-              "the state's configuration is of no pipeline that reads samples");
+              "the state's configuration does not belong to a pipeline that reads samples");
 }
 
 template <class Options>

@@ -1,13 +1,13 @@
-// Recomputes the order of a saved job without its program: makes the pipeline that saved a state,
-// but its functions change nothing and no samples are read.
+// Recomputes the order of a saved job without its program: rebuilds the pipeline that saved a
+// state, but with functions that do nothing, and without reading samples.
 //
 // Functions that make one sample from one (cook, encode, preencode, postencode, encode batch) and
 // batches do not change which samples are in an item, so the items have the same restore keys as in
-// the job, unless it left out samples. Stages that use a function to decide which samples are in an
+// the job, unless it skipped samples. Stages that use a function to decide which samples are in an
 // item (packing, groups, filters, flat maps, iter maps) cannot be recomputed without that function.
 //
-// A replay pipeline also reads and decodes the samples, and leaves out those that cannot be. Its
-// items are those of a job that left out these samples and no others.
+// A replay pipeline also reads and decodes the samples, and skips those that fail. Its items are
+// those of a job that skipped exactly these samples.
 
 #pragma once
 
@@ -27,7 +27,7 @@ PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Co
 PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config);
 
 /// The same, but samples are read, and decoded and tokenized with the options of the task encoder
-/// if the job did so. What fails is left out, without a limit. Throws Error as order_pipeline().
+/// if the job did so. Failures are skipped, without a limit. Throws Error as order_pipeline().
 PipelineFactory replay_pipeline(PipelineData data, TrainOptions options, const Config& config);
 PipelineFactory replay_pipeline(PipelineData data, ValOptions options, const Config& config);
 

@@ -41,7 +41,7 @@ namespace energon {
 namespace {
 
 // A function that decodes each part of a sample by its name (media/decode/sample_decoder.h) into
-// the memory of the batch, so that images of one size are stacked without a copy, and gives the
+// the memory of the batch, so that images of one size are stacked without a copy, and passes the
 // result to `next`, if there is one. Throws Error (kInvalidArgument) for an unknown image mode.
 MapFunction decode_then(SampleDecoderOptions options, MapFunction next) {
   return [decoder = SampleDecoder(std::move(options)), next = std::move(next)](
@@ -73,8 +73,8 @@ struct Encoding {
   const std::string& log_path;
 };
 
-/// Puts the stages of a pipeline around each other, from reading to what watches the whole. Each
-/// add_…() puts stages around those added before.
+/// Nests the stages of a pipeline, from reading to the watchdog. Each add_…() wraps the stages
+/// added before.
 class Assembly {
  public:
   /// All arguments must outlive the assembly.
@@ -84,12 +84,12 @@ class Assembly {
   /// The stages from reading to the encoded batch. Comes first.
   void add_encoding(SampleOrder order);
 
-  /// Cuts the stream into epochs of this many batches of the rank.
+  /// Divides the stream into epochs of this many batches of the rank.
   void add_epochs(std::int64_t length_of_rank, Epochize::AtEnd at_end);
   /// Ends each epoch after this many batches of the rank; the next one starts over.
   void add_limit(std::int64_t length_of_rank);
 
-  /// The whole pipeline, with what watches it. Comes last.
+  /// The whole pipeline, with log and watchdog. Comes last.
   std::unique_ptr<Dataset> finish();
 
  private:
@@ -157,7 +157,7 @@ std::unique_ptr<Dataset> Assembly::finish() {
     options.logical_shard = context_.logical_shard();
     options.clock = clock_;
     if (options.on_timeout == OnTimeout::kEndWorker && context_.config.num_workers == 0) {
-      options.on_timeout = OnTimeout::kThrow;  // the caller's process is not ours to end
+      options.on_timeout = OnTimeout::kThrow;  // must not end the caller's process
     }
     dataset_ = std::make_unique<Watchdog>(std::move(dataset_), std::move(options));
   }
@@ -181,8 +181,8 @@ TimedStage& Assembly::measure(std::string_view name, CountBytes count_bytes) {
   return stage;
 }
 
-// Returns the function by which the next stage replaces a sample that it leaves out; null if there
-// is only one leaf, whose next sample comes anyway.
+// Returns the function with which the next stage replaces a skipped sample; null if there is only
+// one leaf, whose next sample follows anyway.
 ReplaceFunction Assembly::add_reading(SampleOrder order) {
   std::vector<std::shared_ptr<const LeafDataset>> leaves;
   for (const PipelineLeaf& leaf : data_.leaves) {
@@ -304,7 +304,7 @@ struct Parts {
 void check_not_negative(std::string_view name, std::int64_t value) {
   if (value < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} is {}, it must not be negative; 0 means none", name, value));
+                fmt::format("{} is {}, expected at least 0; 0 means none", name, value));
   }
 }
 

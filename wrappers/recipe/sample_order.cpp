@@ -22,8 +22,8 @@ namespace energon {
 
 namespace {
 
-// If this many whole passes over the data gave nothing, nothing usable is expected: the probability
-// that random draws missed a given sample in all of them is below 1e-10.
+// After this many whole passes without a result, no usable sample is expected: the probability that
+// random draws missed a given sample in all of them is below 1e-10.
 constexpr double kUselessPasses = 25;
 
 /// How many samples make one whole pass over the leaves of an order without end.
@@ -36,8 +36,8 @@ class PassLength {
   void add(const Order& order, const PipelineLeaf& leaf, const ShuffleOverEpochs& shuffle,
            Mixing mixing);
 
-  /// How many samples in a row may be left out (StageOptions::most_left_out) if a shuffle buffer of
-  /// this size follows; 0, no bound, if the number is beyond counting.
+  /// How many samples in a row may be skipped (StageOptions::most_left_out) if a shuffle buffer of
+  /// this size follows; 0, no bound, if the number overflows.
   std::int64_t most_left_out(std::int64_t shuffle_buffer_size) const;
 
  private:
@@ -88,8 +88,8 @@ ShuffleOverEpochs multiplied(const ShuffleOverEpochs& shuffle,
       .value_or(ShuffleOverEpochs{.epochs = std::numeric_limits<std::int64_t>::max()});
 }
 
-/// Makes the orders of the leaves of one logical shard, each with the rotation that it has in
-/// Energon, where consecutive datasets give their remainders to different logical shards.
+/// Makes the orders of the leaves of one logical shard, each with its rotation in Energon, which
+/// assigns the remainders of consecutive datasets to different logical shards.
 class LeafOrders {
  public:
   LeafOrders(const PipelineData& data, const PipelineContext& context)

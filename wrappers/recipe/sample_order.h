@@ -1,4 +1,4 @@
-// The orders of the standard pipelines: which samples of which leaf come when.
+// The orders of the standard pipelines: the sequence of samples from all leaves.
 //
 //   train: per leaf SliceOrder -> [Repeat]; [Blend | ShareBlend] -> [Repeat] -> [ShuffleBuffer]
 //   val:   per leaf SliceOrder (in order); [Concat]
@@ -27,7 +27,7 @@ struct SampleOrder {
 SampleOrder train_order(const PipelineData& data, const TrainOptions& options,
                         const PipelineContext& context);
 
-/// The same in validation: the leaves one after the other.
+/// The same in validation: the leaves one after another.
 SampleOrder val_order(const PipelineData& data, const PipelineContext& context);
 
 }  // namespace energon

@@ -7,7 +7,7 @@ namespace {
 
 bool is_given(const SampleStage& stage) { return !std::holds_alternative<std::monostate>(stage); }
 
-// Of stages that are one function or another.
+// For stages with alternative kinds of functions.
 template <class Stage>
 bool has_function(const Stage& stage) {
   return std::visit([](const auto& function) { return static_cast<bool>(function); }, stage);
@@ -29,7 +29,7 @@ void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_bu
   const bool packs = packing_buffer_size.has_value();
   require(!is_given(encoder.encode_sample) ||
               (!is_given(encoder.preencode_sample) && !encoder.postencode_sample),
-          "encode_sample excludes preencode_sample and postencode_sample: give one or the others");
+          "encode_sample excludes preencode_sample and postencode_sample: set one or the others");
   const bool selects = has_function(encoder.select_samples_to_pack);
   const bool makes_packs = has_function(encoder.pack_selected_samples);
   require(!packs || (selects && makes_packs),

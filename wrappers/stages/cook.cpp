@@ -11,8 +11,8 @@
 namespace energon {
 namespace {
 
-// One per pipeline; stores and cache are opened when they are first needed, in the process that
-// runs it.
+// One per pipeline; stores and cache are opened on first use, in the process that runs the
+// pipeline.
 class CookerSet {
  public:
   CookerSet(const std::vector<Cooker>& cookers, const std::vector<PipelineLeaf>& leaves,
@@ -27,7 +27,7 @@ class CookerSet {
   Sample cook(Sample crude, CallContext& call) {
     Place& place = places_.at(static_cast<std::size_t>(leaf_of(crude.restore_key)));
     if (!place.cook) {
-      return crude;  // it is typed
+      return crude;  // the leaf is typed
     }
     place.open();
     const std::function<FileCache&()> cache = [this]() -> FileCache& {
@@ -41,7 +41,7 @@ class CookerSet {
     Keys keys = crude.keys;
     std::vector<SampleSource> sources = crude.sources;
     Sample cooked = place.cook(std::move(crude), context);
-    // A function that builds a new sample need not carry these over.
+    // A function that builds a new sample need not copy these.
     if (cooked.keys.empty()) {
       cooked.keys = std::move(keys);
     }
@@ -77,7 +77,7 @@ class CookerSet {
     Config wanted = Config::parse(cooker.has_subflavors, nullptr, false);
     if (!wanted.is_object()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("has_subflavors of a cooker is {}, a JSON object is expected",
+                  fmt::format("has_subflavors of a cooker is {}, expected a JSON object",
                               printable(cooker.has_subflavors)));
     }
     return wanted;
@@ -100,7 +100,7 @@ class CookerSet {
       }
     }
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("no cooker is for this dataset, its subflavors are {}",
+                fmt::format("no cooker matches this dataset; its subflavors are {}",
                             printable(leaf.subflavors)),
                 {.path = leaf.name});
   }
@@ -127,7 +127,7 @@ std::string CookContext::primary_name(std::string_view name) const {
 
 void CookContext::fail_without_primary() const {
   throw Error(ErrorCode::kUnsupported,
-              "this dataset cannot be asked for files by name: prepare it (energon prepare), or "
+              "files of this dataset cannot be looked up by name: prepare it (energon prepare), or "
               "use an auxiliary dataset",
               {.path = leaf_.name, .sample_key = sample_key_});
 }

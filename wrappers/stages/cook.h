@@ -1,9 +1,9 @@
 // Turns crude samples (the parts as stored in the shard) into the samples of a task.
 //
-// Labels say which datasets a cooker is for: the first cooker whose labels are all in a dataset's
-// subflavors cooks its samples. The choice is made when the pipeline is made. A cook function may
-// read more files from its own dataset (the primary store), from the auxiliary datasets that the
-// metadataset names, and through a cache on a local disk. In Energon: Cooker, CrudeSample.
+// Labels select the datasets of a cooker: the first cooker whose labels are all in a dataset's
+// subflavors cooks its samples. The choice is made when the pipeline is created. A cook function
+// may read more files from its own dataset (the primary store), from the auxiliary datasets that
+// the metadataset names, and through a cache on a local disk. In Energon: Cooker, CrudeSample.
 
 #pragma once
 
@@ -27,11 +27,11 @@ namespace energon {
 
 /// The stores of one leaf, in the process that runs the pipeline.
 struct CookStores {
-  std::unique_ptr<FileStore> primary = nullptr;  ///< null: no access by name
+  std::unique_ptr<FileStore> primary = nullptr;  ///< null without access by name
   std::map<std::string, std::unique_ptr<FileStore>> aux = {};
 };
 
-/// What a cook function may use. Valid during one call.
+/// The interface for cook functions. Valid during one call.
 class CookContext {
  public:
   /// `stores` and `leaf` belong to the sample's dataset; `cache` is called at the first use of the
@@ -56,7 +56,7 @@ class CookContext {
   /// list of the stores.
   SharedBytes aux(std::string_view store, std::string_view name);
 
-  /// What was prepared about such a file (FileStore::get_media_metadata()), without reading it.
+  /// The prepared metadata of such a file (FileStore::get_media_metadata()), without reading it.
   std::optional<MediaMetadata> primary_media(std::string_view name);
   std::optional<MediaMetadata> aux_media(std::string_view store, std::string_view name);
 
@@ -88,8 +88,8 @@ using CookFunction = std::function<Sample(Sample crude, CookContext& context)>;
 
 struct Cooker {
   CookFunction cook = nullptr;
-  /// A JSON object. The dataset's subflavors must have all of its members, with equal values.
-  /// Empty: matches every dataset.
+  /// A JSON object. The dataset's subflavors must have all of its members, with equal values. The
+  /// empty object matches every dataset.
   std::string has_subflavors = "{}";
 };
 

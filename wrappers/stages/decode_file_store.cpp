@@ -9,7 +9,7 @@ namespace {
 
 std::unique_ptr<FileStore> not_null(std::unique_ptr<FileStore> store) {
   if (store == nullptr) {
-    throw Error(ErrorCode::kInvalidArgument, "there is no store whose files could be decoded");
+    throw Error(ErrorCode::kInvalidArgument, "a DecodeFileStore needs an inner store");
   }
   return store;
 }

@@ -1,4 +1,4 @@
-// A file store that gives images, texts, arrays and so on instead of bytes. In Energon:
+// A file store that returns images, strings, arrays and so on instead of bytes. In Energon:
 // DecodeFileStore.
 
 #pragma once
@@ -17,7 +17,7 @@ namespace energon {
 
 /// One file, decoded.
 struct DecodedFile {
-  Value value;         ///< what SampleDecoder::decode_part() makes of it
+  Value value;         ///< the result of SampleDecoder::decode_part()
   FileStoreItem file;  ///< as stored, with its source
 };
 
@@ -27,12 +27,12 @@ class DecodeFileStore {
   /// Throws Error (kInvalidArgument) without an inner store, and for an unknown image mode.
   explicit DecodeFileStore(std::unique_ptr<FileStore> inner, SampleDecoderOptions options = {});
 
-  /// The file `name`, decoded by the text after its last dot; tensors lie in `memory`. Throws
-  /// Error as FileStore::get() and as SampleDecoder::decode_part(), with the store as path and the
-  /// name as sample.
+  /// The file `name`, decoded according to the suffix after its last dot; tensors are stored in
+  /// `memory`. Throws Error as FileStore::get() and as SampleDecoder::decode_part(), with the store
+  /// as path and the name as sample.
   DecodedFile get(std::string_view name, BufferAllocator& memory = heap_memory());
 
-  /// Those of the inner store.
+  /// The metadata from the inner store.
   std::optional<MediaMetadata> get_media_metadata(std::string_view name);
   const std::string& path() const { return inner_->path(); }
 

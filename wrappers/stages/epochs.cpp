@@ -16,7 +16,7 @@ Epochize::Epochize(std::unique_ptr<Dataset> inner, std::int64_t length, AtEnd at
     : inner_(std::move(inner)), length_(length), at_end_(at_end) {
   if (length < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("epoch length is {}, it must not be negative", length));
+                fmt::format("epoch length is {}, expected at least 0", length));
   }
 }
 
@@ -37,7 +37,7 @@ std::optional<Sample> Epochize::next() {
   return sample;
 }
 
-// A passage that ended with the last epoch is followed by the next one.
+// A pass that ended with the last epoch is followed by the next one.
 bool Epochize::may_begin_again() const { return at_end_ == AtEnd::kBeginAgain || offset_ == 0; }
 
 std::optional<std::int64_t> Epochize::size() const {
@@ -51,7 +51,7 @@ std::optional<std::int64_t> Epochize::size() const {
   if (inner && *inner <= length_) {
     return inner;
   }
-  // Else the last epoch of a passage is shorter than the others.
+  // Otherwise the last epoch of a pass is shorter than the others.
   return inner && length_ > 0 && *inner % length_ == 0 ? std::optional(length_) : std::nullopt;
 }
 
@@ -99,7 +99,7 @@ Limit::Limit(std::unique_ptr<Dataset> inner, std::int64_t length)
     : inner_(std::move(inner)), length_(length), start_(inner_->save_state()) {
   if (length < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("limit is {}, it must not be negative", length));
+                fmt::format("limit is {}, expected at least 0", length));
   }
 }
 

@@ -12,7 +12,7 @@ namespace energon {
 /// Cuts a stream into epochs of a given length, independent of the epochs of the inner stream.
 class Epochize final : public Dataset {
  public:
-  /// What happens if the inner stream ends before the epoch.
+  /// The effect of an inner stream that ends before the epoch.
   enum class AtEnd : std::uint8_t {
     kBeginAgain,  ///< the inner stream starts again from its beginning
     kEndEpoch     ///< the epoch ends too, and the next one starts the inner stream again
@@ -47,7 +47,7 @@ class Epochize final : public Dataset {
 };
 
 /// Yields the first samples of a stream; every epoch is the same. For validation: the inner stream
-/// starts over in each epoch. Nothing beyond the limit is read.
+/// starts over in each epoch. Reads nothing beyond the limit.
 class Limit final : public Dataset {
  public:
   /// Takes ownership of `inner`, which must be at its start. `length` is the number of samples (or

@@ -26,7 +26,7 @@ namespace energon {
 /// One call of the function of IterMap and its generator.
 class IterCall {
  public:
-  /// Returns the sample that the call pulls at `position`, counted from 0; nothing at the end.
+  /// Returns the sample that the call pulls at `position`, counted from 0; nullopt at the end.
   using Source = std::function<std::optional<Sample>(std::size_t position)>;
 
   /// `options` and `guard` must outlive the call. `number` is the number of the call.
@@ -34,11 +34,11 @@ class IterCall {
   IterCall(const IterCall&) = delete;
   IterCall& operator=(const IterCall&) = delete;
 
-  /// The next output with its key, or nothing after the last one. Throws what the function throws,
-  /// and what the source threw even if the function caught it.
+  /// The next output with its key, or nullopt after the last one. Throws whatever the function
+  /// throws, and any exception of the source, even if the function caught it.
   std::optional<Sample> next_output();
 
-  /// Makes the first `count` outputs again and drops them. Throws Error (kInvalidArgument) if the
+  /// Remakes the first `count` outputs and drops them. Throws Error (kInvalidArgument) if the
   /// function now makes fewer.
   void pass_over(std::int64_t count);
 
@@ -113,10 +113,11 @@ std::optional<Sample> IterCall::run_generator() {
 void IterCall::pass_over(std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (!next_output()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("call {} of the function gives {} outputs, before it gave {} or "
-                              "more: it must be a function of what it pulls and its context",
-                              number_, i, count));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("call {} of the function returns {} outputs, but returned at least {} "
+                      "before: it must depend only on the samples it pulls and its context",
+                      number_, i, count));
     }
   }
 }
@@ -134,7 +135,7 @@ std::optional<Sample> IterCall::pull() {
         key_ = RestoreKey::list(Stage::kIterMap, {number_}, keys_);
       }
     }
-    guard_.note_work(last_origins());  // overwrites what the stages before noted
+    guard_.note_work(last_origins());  // overwrites the notes of earlier stages
     return sample;
   } catch (...) {
     source_error_ = std::current_exception();
@@ -158,7 +159,7 @@ IterMap::IterMap(std::unique_ptr<Dataset> inner, IterMapOptions options)
   }
   if (options_.max_samples_per_call < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("max_samples_per_call is {}, it must be at least 1",
+                fmt::format("max_samples_per_call is {}, expected at least 1",
                             options_.max_samples_per_call));
   }
 }
@@ -191,13 +192,13 @@ std::optional<Sample> IterMap::sample_at(std::size_t position) {
   if (is_repeating_) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the function pulls more than the {} samples that it pulled before: it "
-                            "must be a function of what it pulls and its context",
+                            "must depend only on the samples it pulls and its context",
                             position));
   }
   if (static_cast<std::int64_t>(position) >= options_.max_samples_per_call) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("a call of stage '{}' pulled {} samples and wants more: let the "
-                            "function end its generator earlier, as it is called again, or raise "
+                fmt::format("a call of stage '{}' pulled {} samples and requests more: end the "
+                            "function's generator earlier, because it is called again, or raise "
                             "max_samples_per_call",
                             guard_.name(), position));
   }
@@ -224,7 +225,7 @@ void IterMap::begin_call() {
   call_ = std::move(call);
 }
 
-// Nothing: the call failed or has no more.
+// Nullopt if the call failed or has no more outputs.
 std::optional<Sample> IterMap::next_output() {
   std::optional<Sample> output;
   try {
@@ -242,11 +243,11 @@ std::optional<Sample> IterMap::next_output() {
   return output;
 }
 
-// Leaves out what the call pulled, if the policy allows it. Requires: called in an exception
+// Skips the samples that the call pulled, if the policy allows it. Requires: called in an exception
 // handler.
 void IterMap::end_failed_call() {
   if (call_->has_source_failed()) {
-    // Not the function's fault. The pulled samples are not lost: the call is made again over them.
+    // Not the function's fault. The pulled samples are not lost: the call is repeated with them.
     call_.reset();
     throw;
   }
@@ -255,10 +256,10 @@ void IterMap::end_failed_call() {
   end_call();
   guard_.handle(std::current_exception(), std::move(failed), false);
   if (would_repeat) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("stage '{}' failed before it pulled a sample; there is none that "
-                            "could be left out",
-                            guard_.name()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("stage '{}' failed before it pulled a sample, so there is no sample to skip",
+                    guard_.name()));
   }
 }
 
@@ -266,8 +267,8 @@ void IterMap::end_finished_call() {
   if (!has_begun_call() && !is_inner_end_) {
     call_.reset();
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a call of stage '{}' pulled no sample and gave none, although there "
-                            "are more: it would be called forever",
+                fmt::format("a call of stage '{}' pulled and returned no sample although there are "
+                            "more: it would be called forever",
                             guard_.name()));
   }
   const bool gave_nothing = outputs_ == 0 && !pulled_.empty();
@@ -307,7 +308,7 @@ Sample IterMap::restore_sample(const RestoreKey& key) {
   std::optional<Sample> output = call.next_output();
   if (!output || output->restore_key != key) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names an output that stage '{}' does not give",
+                fmt::format("restore key '{}' refers to an output that stage '{}' does not produce",
                             key.text(), guard_.name()));
   }
   return std::move(*output);
@@ -336,7 +337,7 @@ void IterMap::check_state(const State& state, std::vector<std::string>& differen
   try {
     if (const std::size_t count = decode_keys(state.bytes("pulled"), *inner_).size();
         count > static_cast<std::uint64_t>(options_.max_samples_per_call)) {
-      differences.push_back(fmt::format("IterMap: {} samples pulled by a call, at most {} may be",
+      differences.push_back(fmt::format("IterMap: {} samples pulled by a call, expected at most {}",
                                         count, options_.max_samples_per_call));
     }
   } catch (const Error& error) {

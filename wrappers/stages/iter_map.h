@@ -1,13 +1,13 @@
 // Applies a function to the stream: each call takes any number of samples and makes any number.
 //
 // The function gets `pull`, which returns the next inner sample, and returns a generator of
-// outputs. When the generator ends, the function is called again. At the end of the inner epoch
-// pull returns nothing; further outputs of that call still belong to the epoch, which ends after
+// outputs. When the generator ends, the function is called again. At the end of the inner epoch,
+// pull returns nullopt; further outputs of that call still belong to the epoch, which ends after
 // them.
 //
 // A state has the keys of the samples that the running call pulled and the number of outputs it
 // made. After a restore, the next request repeats the call with the same samples and drops those
-// outputs. So the function must keep nothing between calls.
+// outputs. So the function must not keep state between calls.
 
 #pragma once
 
@@ -25,14 +25,14 @@
 
 namespace energon {
 
-/// The next inner sample; nothing at the end of the inner epoch.
+/// The next inner sample; nullopt at the end of the inner epoch.
 using Pull = std::function<std::optional<Sample>()>;
 
 /// Runs in the worker. `pull` and `context` live as long as the generator. The key of the context
 /// consists of the call and the first sample that it pulled; random numbers first drawn after that
 /// pull depend on it. An output without keys gets the keys and sources of all samples pulled so
-/// far. The policy of the stage handles what the function or the generator throws. The call then
-/// ends, and the samples it pulled are left out.
+/// far. The policy of the stage handles exceptions of the function or the generator. The call then
+/// ends, and the samples it pulled are skipped.
 using IterMapFunction = std::function<SampleGenerator(Pull pull, CallContext& context)>;
 
 struct IterMapOptions {
@@ -40,8 +40,8 @@ struct IterMapOptions {
   /// A call that pulls more is an Error (kResourceExhausted), because every sample of the running
   /// call is in each state and in each output's key, and is read again after a restore.
   std::int64_t max_samples_per_call = 65536;
-  /// Settings that the function depends on, as a JSON object; empty: none. They are part of
-  /// config(), so that a state saved under other settings is refused.
+  /// Settings that the function depends on, as a JSON object; empty if there are none. They are
+  /// part of config(), so that a state saved under other settings is refused.
   std::string settings = {};
   StageOptions stage = {.name = "iter_map"};
 };
@@ -57,7 +57,7 @@ class IterMap final : public Dataset {
   /// Also throws Error (kInvalidArgument) if a call neither pulls a sample nor makes an output.
   std::optional<Sample> next() override;
   void next_epoch() override;
-  /// Not known in advance.
+  /// Unknown in advance.
   std::optional<std::int64_t> size() const override { return std::nullopt; }
   std::int64_t skip(std::int64_t count) override { return skip_by_running(count); }
   Sample restore_sample(const RestoreKey& key) override;
@@ -80,16 +80,16 @@ class IterMap final : public Dataset {
   const IterMapOptions options_;
   StageGuard guard_;
 
-  // The running call. If missing although samples were pulled or outputs made, it is made again.
+  // The running call. Recreated if missing although samples were pulled or outputs made.
   std::unique_ptr<IterCall> call_;
 
   // Saved state.
   std::int64_t calls_ = 0;          // number of calls that have ended
-  std::vector<RestoreKey> pulled_;  // by the running call
+  std::vector<RestoreKey> pulled_;  // keys of samples pulled by the running call
   std::int64_t outputs_ = 0;        // of the running call, emitted so far
   bool is_inner_end_ = false;       // pull returned nothing in this epoch
 
-  // True while outputs emitted before are made again; then nothing new may be pulled.
+  // True while remaking outputs that were already emitted; no new sample may be pulled then.
   bool is_repeating_ = false;
 };
 

@@ -98,7 +98,7 @@ void Map::map_in_place(std::size_t first, std::vector<Sample>& samples) {
 }
 
 // As if the function ran before the leaves were mixed: the places of a leaf get its results in
-// order, those that replace others last.
+// order, replacements last.
 void Map::map_and_replace(std::size_t first, std::vector<Sample>& samples) {
   struct Leaf {
     std::vector<std::size_t> places = {};
@@ -121,7 +121,7 @@ void Map::map_and_replace(std::size_t first, std::vector<Sample>& samples) {
     for (RestoreKey& key : leaf.left_out) {
       auto result = replacement_of(std::move(key));
       if (!result) {
-        break;  // there is nothing to replace the others by, either
+        break;  // no replacements for the others, either
       }
       leaf.results.push_back(std::move(*result));
     }
@@ -186,7 +186,8 @@ Config Map::config() const {
 
 // --- Filter ---
 
-// The key does not tell the draws of a filter from those of the stage before it, so the name must.
+// The key does not distinguish the draws of a filter from those of the stage before it, so the name
+// must.
 Filter::Filter(std::unique_ptr<Dataset> inner, FilterFunction function, const StageOptions& options)
     : inner_(std::move(inner)),
       function_(std::move(function)),
@@ -282,7 +283,8 @@ class FlatMap::Call {
         context_(resources, key_, number),
         sample_(std::move(sample)) {}
 
-  /// The next output with its key, or nothing after the last one. Throws what the function throws.
+  /// The next output with its key, or nullopt after the last one. Throws whatever the function
+  /// throws.
   std::optional<Sample> next_output() {
     const StageGuard::Work work = guard_.work_on({&origins_, 1});
     if (sample_) {
@@ -299,14 +301,14 @@ class FlatMap::Call {
     return output;
   }
 
-  /// The output after `count` others. Throws Error (kInvalidArgument) if there are not as many as
-  /// there once were.
+  /// The output after `count` others. Throws Error (kInvalidArgument) if there are fewer outputs
+  /// than before.
   void pass_over(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
       if (!next_output()) {
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("the function gives {} outputs for '{}', before it gave {} or "
-                                "more: it must be a function of its sample and its context",
+                    fmt::format("the function returns {} outputs for '{}', but returned at least "
+                                "{} before: it must depend only on its sample and its context",
                                 i, inner_key_.text(), count));
       }
     }
@@ -350,7 +352,7 @@ std::optional<Sample> FlatMap::next() {
   return std::nullopt;
 }
 
-// False: the inner epoch is over.
+// Returns false if the inner epoch is over.
 bool FlatMap::begin_call() {
   if (sample_.empty()) {
     std::optional<Sample> sample = inner_->next();
@@ -372,7 +374,7 @@ bool FlatMap::begin_call() {
   return true;
 }
 
-// Nothing: the sample has no more.
+// Nullopt if the sample has no more outputs.
 std::optional<Sample> FlatMap::next_output() {
   std::optional<Sample> output;
   try {
@@ -420,7 +422,7 @@ Sample FlatMap::restore_sample(const RestoreKey& key) {
   std::optional<Sample> output = call.next_output();
   if (!output) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names an output that stage '{}' does not give",
+                fmt::format("restore key '{}' refers to an output that stage '{}' does not produce",
                             key.text(), guard_.name()));
   }
   return std::move(*output);
@@ -443,7 +445,7 @@ void FlatMap::check_state(const State& state, std::vector<std::string>& differen
   const std::string& sample = state.bytes("sample");
   const std::int64_t outputs = state.integer("outputs");
   if (sample.empty() && outputs > 0) {
-    differences.push_back(fmt::format("FlatMap: {} outputs of no sample", outputs));
+    differences.push_back(fmt::format("FlatMap: {} outputs without a sample", outputs));
   }
   if (!sample.empty()) {
     try {

@@ -1,5 +1,5 @@
-// Stages that call a function for each sample: it makes one sample of it (Map), keeps or rejects it
-// (Filter), or makes any number of samples of it (FlatMap).
+// Stages that call a function for each sample: to transform it (Map), to keep or reject it
+// (Filter), or to make any number of samples from it (FlatMap).
 
 #pragma once
 
@@ -17,24 +17,24 @@ namespace energon {
 
 // --- Map ---
 
-/// Runs in the worker. One sample in, one out. The policy of the stage handles what it throws.
+/// Runs in the worker. One sample in, one out. The policy of the stage handles its exceptions.
 using MapFunction = std::function<Sample(Sample sample, CallContext& context)>;
 
 /// Returns a sample to replace the one with the key `left_out`, the last of `in_a_row` consecutive
-/// samples that the function left out; nothing if there is none.
+/// samples that the function skipped; nullopt if there is no replacement.
 using ReplaceFunction =
     std::function<std::optional<Sample>(const RestoreKey& left_out, std::int64_t in_a_row)>;
 
 /// The result of `function` for `sample`, with the key Map(call)/… under which it is emitted. A
 /// result without keys gets the keys and sources of `origins`. Throws Error (kInvalidArgument) for
-/// duplicate fields, and what `function` throws.
+/// duplicate fields, and whatever `function` throws.
 Sample call_map(const MapFunction& function, Sample sample, const Sample& origins,
                 const CallResources& resources, std::int64_t call);
 
 /// Applies a function to each sample.
 class Map final : public Dataset {
  public:
-  /// Takes ownership of `inner`. With `replace`, a sample left out by the function or by the policy
+  /// Takes ownership of `inner`. With `replace`, a sample skipped by the function or by the policy
   /// is replaced by another from its leaf, and the samples of a leaf keep their order. Throws Error
   /// (kInvalidArgument) without a function.
   Map(std::unique_ptr<Dataset> inner, MapFunction function, const StageOptions& options,
@@ -43,7 +43,7 @@ class Map final : public Dataset {
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
   void next_epoch() override { inner_->next_epoch(); }
-  /// Includes samples that a policy will leave out, because their number is not known in advance.
+  /// Includes samples that a policy will skip, because their number is unknown in advance.
   std::optional<std::int64_t> size() const override { return inner_->size(); }
   std::int64_t skip(std::int64_t count) override;
   bool skip_makes_items() const override { return inner_->skip_makes_items(); }
@@ -106,7 +106,7 @@ class Filter final : public Dataset {
   const std::unique_ptr<Dataset> inner_;
   const FilterFunction function_;
   const std::uint32_t seed_;
-  const CallResources resources_;  // with a seed of their own for its draws
+  const CallResources resources_;  // with a separate seed for the filter's draws
   StageGuard guard_;
 
   // Saved state.
@@ -115,13 +115,13 @@ class Filter final : public Dataset {
 
 // --- FlatMap ---
 
-/// Returns the next output, or nothing after the last one. An empty function has no outputs.
+/// Returns the next output, or nullopt after the last one. An empty function has no outputs.
 using SampleGenerator = std::function<std::optional<Sample>()>;
 
 /// Runs in the worker. `context` lives as long as the generator. The random numbers belong to the
 /// call, not to each output. An output without keys gets the keys and sources of the sample. The
-/// policy of the stage handles what the function or the generator throws; the rest of the sample is
-/// dropped.
+/// policy of the stage handles exceptions of the function or the generator; the rest of the sample
+/// is dropped.
 using FlatMapFunction = std::function<SampleGenerator(Sample sample, CallContext& context)>;
 
 /// Makes any number of samples from each sample.
@@ -160,12 +160,12 @@ class FlatMap final : public Dataset {
   const CallResources resources_;
   StageGuard guard_;
 
-  // The call on the sample `sample_`; made again if it is missing.
+  // The call on the sample `sample_`; recreated if missing.
   std::unique_ptr<Call> call_;
 
   // Saved state.
   std::int64_t calls_ = 0;    // number of calls that have ended
-  RestoreKey sample_;         // its outputs are being emitted; empty: none
+  RestoreKey sample_;         // sample whose outputs are being emitted; empty if none
   std::int64_t outputs_ = 0;  // outputs of sample_ emitted so far
 };
 

@@ -36,8 +36,8 @@ Buffer CommonBuffers::allocate(std::size_t size) {
 
 namespace {
 
-// Describes a sample that could not be read. The reader knows its place; the error knows its key if
-// the key was read.
+// Describes an unreadable sample. The reader has its place; the error has its key if the key was
+// read.
 FailedSample describe_failed(LeafReader& reader, std::int64_t index,
                              const std::exception_ptr& thrown) {
   FailedSample failed = reader.describe(index);
@@ -47,7 +47,7 @@ FailedSample describe_failed(LeafReader& reader, std::int64_t index,
     } catch (const Error& error) {
       failed.key = error.context().sample_key.value_or("");
     } catch (...) {
-      // Thrown by a function of the user, which knows no key.
+      // Thrown by a function of the user, so without a key.
     }
   }
   return failed;
@@ -96,11 +96,11 @@ std::optional<Sample> ReadSamples::next() {
 
 void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
   const std::size_t end = samples.size() + static_cast<std::size_t>(count);
-  // One leaf is read at once, so its samples share a buffer anyway.
+  // A single leaf is read at once, so its samples share a buffer anyway.
   BufferAllocator& allocator = count > 1 && leaves_.size() > 1 ? common_ : allocator_;
   bool is_end = false;
   while (samples.size() < end && !is_end) {
-    // References of one leaf that follow each other are read together.
+    // Consecutive references of one leaf are read together.
     std::uint32_t leaf = 0;
     indexes_.clear();
     for (std::size_t wanted = end - samples.size(); wanted > 0; --wanted) {
@@ -124,7 +124,8 @@ void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
 
 std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, SampleRef left_out,
                                                 std::int64_t in_a_row) {
-  constexpr std::int64_t kMostInARow = 1000;  // samples that are read for one place of a batch
+  constexpr std::int64_t kMostInARow =
+      1000;  // maximum number of samples read for one place of a batch
   const std::int64_t most = std::min(kMostInARow, replacement.replaceable(left_out.leaf));
   std::vector<Sample> samples;
   while (samples.empty() && in_a_row++ < most) {
@@ -173,7 +174,7 @@ void ReadSamples::read_run(std::uint32_t leaf, BufferAllocator& allocator,
   indexes_.clear();
 }
 
-// After a read that failed: leaves out the samples that cannot be read and gives the others.
+// After a failed read: skips the unreadable samples and returns the others.
 void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples) {
   LeafReader& reader = *readers_[leaf];
   for (const std::int64_t index : indexes_) {
@@ -197,7 +198,7 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
   }
 }
 
-// Counts the sample if it is.
+// Counts the sample if it is skipped.
 bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
   const bool is_broken =
       std::any_of(broken_files_.begin(), broken_files_.end(), [&](const auto& broken) {
@@ -214,10 +215,10 @@ bool ReadSamples::is_known_broken(std::uint32_t leaf, std::int64_t index) {
 void ReadSamples::count_unread() {
   ++unread_in_a_row_;
   if (unread_in_a_row_ >= most_unread_) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("none of {} samples in a row could be read; each sample that there is "
-                            "was among them",
-                            unread_in_a_row_));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("none of {} samples in a row could be read, although they include every sample",
+                    unread_in_a_row_));
   }
 }
 
@@ -233,8 +234,8 @@ void ReadSamples::check_key(const RestoreKey& key) const {
   const SampleRef place = place_of(key);
   if (!ranges().may_have(place.leaf, place.index)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names sample {} of leaf {}, which is none of this "
-                            "logical shard",
+                fmt::format("restore key '{}' refers to sample {} of leaf {}, which does not "
+                            "belong to this logical shard",
                             key.text(), place.index, place.leaf));
   }
 }
@@ -252,14 +253,14 @@ SampleRef ReadSamples::place_of(const RestoreKey& key) const {
   const std::int64_t leaf = parts.integers[0];
   if (leaf >= static_cast<std::int64_t>(leaves_.size())) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names leaf {}, the pipeline has {}", key.text(), leaf,
-                            leaves_.size()));
+                fmt::format("restore key '{}' refers to leaf {}, but the pipeline has {}",
+                            key.text(), leaf, leaves_.size()));
   }
   const std::int64_t samples = leaves_[static_cast<std::size_t>(leaf)]->sample_count();
   if (parts.integers[1] >= samples) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("restore key '{}' names sample {}, leaf {} has {} samples", key.text(),
-                            parts.integers[1], leaf, samples));
+                fmt::format("restore key '{}' refers to sample {}, but leaf {} has {} samples",
+                            key.text(), parts.integers[1], leaf, samples));
   }
   return {.index = parts.integers[1], .leaf = static_cast<std::uint32_t>(leaf)};
 }

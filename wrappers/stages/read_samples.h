@@ -22,31 +22,30 @@
 
 namespace energon {
 
-/// Memory for the small samples that different readers read for one batch: cuts small buffers out
-/// of larger ones, so that a batch over many datasets takes few buffers.
+/// Memory for the small samples that different readers read for one batch: carves small buffers
+/// from larger ones, so that a batch over many datasets takes few buffers.
 class CommonBuffers final : public BufferAllocator {
  public:
   static constexpr std::size_t kLargestPart = std::size_t{16} << 10;
   static constexpr std::size_t kBufferBytes = std::size_t{128} << 10;
 
-  /// `buffers` is borrowed.
+  /// `buffers` must outlive this object.
   explicit CommonBuffers(BufferAllocator& buffers) : buffers_(buffers) {}
 
   Buffer allocate(std::size_t size) override;
-  /// Holds nothing from here on: a batch may be sent without a copy if nothing else holds its
-  /// buffers.
+  /// Releases its buffer: a batch may be sent without a copy if nothing else holds its buffers.
   void end_batch() { rest_ = {}; }
 
  private:
   BufferAllocator& buffers_;
-  Buffer rest_;  // of the buffer that parts are cut from
+  Buffer rest_;  // rest of the current larger buffer
 };
 
 class ReadSamples final : public Dataset {
  public:
-  /// Takes ownership of `order`, whose references name `leaves` by position. Parts are put into
-  /// memory of `allocator`, which must outlive the stage. A policy that skips leaves out samples
-  /// that cannot be read, and whole shards that cannot be opened. Whatever the policy, next()
+  /// Takes ownership of `order`, whose references name `leaves` by position. Parts are stored in
+  /// memory of `allocator`, which must outlive the stage. A skipping policy skips samples that
+  /// cannot be read, and whole shards that cannot be opened. Regardless of the policy, next()
   /// throws Error if too many samples in a row cannot be read (the larger of options.most_left_out
   /// and the number of samples in all leaves), and for errors of the system (kIo). `readers` may be
   /// shared with other pipelines of the same thread.
@@ -57,8 +56,8 @@ class ReadSamples final : public Dataset {
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
   /// Reads a sample to replace `left_out`, the last of `in_a_row` consecutive samples of its leaf
-  /// that a later stage left out. `replacement` is part of the order. Nothing if there is none, or
-  /// if a whole pass over the leaf, or 1,000 samples, were left out in a row.
+  /// that a later stage skipped. `replacement` is part of the order. Nullopt if there is no
+  /// replacement, or if a whole pass over the leaf, or 1,000 samples, were skipped in a row.
   std::optional<Sample> read_instead(Replacement& replacement, SampleRef left_out,
                                      std::int64_t in_a_row);
   void next_epoch() override { order_->next_epoch(); }
@@ -66,8 +65,8 @@ class ReadSamples final : public Dataset {
   std::int64_t skip(std::int64_t count) override { return order_->skip(count); }
   bool skip_makes_items() const override { return false; }
   Sample restore_sample(const RestoreKey& key) override;
-  /// Throws Error (kInvalidArgument) unless `key` names a sample of this logical shard, as far as
-  /// the order reports its ranges.
+  /// Throws Error (kInvalidArgument) unless `key` refers to a sample of this logical shard, as far
+  /// as the order reports its ranges.
   void check_key(const RestoreKey& key) const override;
   State save_state() const override;
   Config config() const override;
@@ -86,13 +85,13 @@ class ReadSamples final : public Dataset {
   const std::vector<std::shared_ptr<const LeafDataset>> leaves_;
   std::vector<std::shared_ptr<LeafReader>> readers_;
   BufferAllocator& allocator_;
-  CommonBuffers common_;  // cut out of allocator_
+  CommonBuffers common_;  // allocates from allocator_
   StageGuard guard_;
 
-  std::vector<Sample> one_;            // what next() returns; kept to save allocations
-  std::vector<std::int64_t> indexes_;  // of references read together; kept to save allocations
+  std::vector<Sample> one_;            // result of next(); reused to save allocations
+  std::vector<std::int64_t> indexes_;  // of references read together; reused to save allocations
   std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
-  std::int64_t most_unread_;  // this many in a row are an error
+  std::int64_t most_unread_;  // this many unreadable samples in a row are an error
   std::int64_t unread_in_a_row_ = 0;
   mutable std::optional<LeafRanges> ranges_;  // of the order; set by ranges()
 };

@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, what);
 }
 
-// Makes the tokens of one text after the other.
+// Tokenizes texts one by one.
 class TextTokens {
  public:
   TextTokens(const TokenizeOptions& options, CallContext& context)
@@ -41,7 +41,7 @@ class TextTokens {
       return result;
     }
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("tokens are made of texts, not of {}", describe(value)));
+                fmt::format("expected a string to tokenize, found {}", describe(value)));
   }
 
  private:
@@ -75,20 +75,20 @@ class TextTokens {
 
 void validate(const TokenizeOptions& options) {
   if (!options.tokenizer && !options.fields.empty()) {
-    fail_options("a stage that makes tokens needs a tokenizer, such as open_sentencepiece(path)");
+    fail_options("the tokenize stage needs a tokenizer, such as open_sentencepiece(path)");
   }
   if (options.max_length && *options.max_length < 1) {
     fail_options(
-        fmt::format("max_length of tokens is {}, it must be at least 1", *options.max_length));
+        fmt::format("max_length of tokens is {}, expected at least 1", *options.max_length));
   }
   for (auto field = options.fields.begin(); field != options.fields.end(); ++field) {
     if (field->from.empty() || field->to.empty()) {
-      fail_options(fmt::format("tokens of field '{}' are to be field '{}': both need a name",
+      fail_options(fmt::format("cannot store tokens of field '{}' in field '{}': both need a name",
                                printable(field->from), printable(field->to)));
     }
     if (std::any_of(options.fields.begin(), field,
                     [&](const TokenField& other) { return other.to == field->to; })) {
-      fail_options(fmt::format("two fields are to become field '{}'", printable(field->to)));
+      fail_options(fmt::format("two fields have the target field '{}'", printable(field->to)));
     }
   }
 }

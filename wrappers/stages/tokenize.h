@@ -1,4 +1,4 @@
-// Makes tokens of the texts of samples.
+// Tokenizes strings of samples.
 
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace energon {
 
-/// Which field becomes which. `to` may be `from`, which is then replaced.
+/// Maps a string field to a token field. `to` may equal `from`, which is then replaced.
 struct TokenField {
-  std::string from;  ///< a text, bytes that are UTF-8, or a list of them
+  std::string from;  ///< a string, UTF-8 bytes, or a list of these
   std::string to;    ///< int32 of shape (tokens), or a list of such tensors
 };
 
 struct TokenizeOptions {
-  /// Shared by all workers, so its model is in memory once. open_sentencepiece() or your own.
+  /// Shared by all workers, so its model is in memory once. From open_sentencepiece(), or your own.
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::vector<TokenField> fields = {{"txt", "tokens"}};
-  /// Texts with more tokens are cut at their end; the token of the end stays the last if it was.
+  /// Longer token sequences are truncated; a final end token is kept as the last token.
   std::optional<std::int64_t> max_length = std::nullopt;
 };
 
@@ -31,10 +31,10 @@ struct TokenizeOptions {
 /// max_length below 1. Without fields no tokenizer is needed.
 void validate(const TokenizeOptions& options);
 
-/// A function that makes tokens of all fields: Tokenizer::drawn_tokens() with the generator of the
-/// sample. Tensors lie in the memory of the batch. Throws Error as validate(options); the function
-/// throws, naming the field: kNotFound for a field that is missing, kInvalidArgument for one that
-/// holds no text, kCorruptData for bytes that are not UTF-8, and what the tokenizer throws.
+/// A function that tokenizes all fields with Tokenizer::drawn_tokens() and the sample's generator.
+/// Tensors are stored in the batch's memory. Throws Error as validate(options). The function
+/// throws, naming the field: kNotFound for a missing field, kInvalidArgument for one without a
+/// string, kCorruptData for bytes that are not UTF-8, and whatever the tokenizer throws.
 MapFunction tokenize_fields(TokenizeOptions options);
 
 }  // namespace energon

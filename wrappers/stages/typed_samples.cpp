@@ -39,7 +39,7 @@ const Value* item_of(const List& items, std::optional<std::int64_t> index) {
   return &items[static_cast<std::size_t>(*index < 0 ? *index + count : *index)];
 }
 
-// The value that one step leads to; null if there is none. `problem` then says why.
+// The value that one step leads to; null if there is none, with the reason in `problem`.
 const Value* take_step(const Value& value, const FieldStep& step, std::string& problem) {
   if (const auto* const members = std::get_if<Mapping>(&value.base())) {
     const Value* const member = member_of(*members, step.name);
@@ -65,7 +65,7 @@ class DecodedParts {
   DecodedParts(const Sample& sample, const SampleDecoder& decoder, BufferAllocator& memory)
       : sample_(sample), decoder_(decoder), memory_(memory) {}
 
-  // Null if there is no value; `problem` then says why.
+  // Null if there is no value, with the reason in `problem`.
   const Value* find(const FieldPath& path, std::string& problem) {
     const Value* value = part(path.part);
     if (value == nullptr) {
@@ -102,7 +102,7 @@ class DecodedParts {
   Mapping decoded_;
 };
 
-// The value of a field; nothing if it is optional and the sample does not have it.
+// The value of a field; nullopt if it is optional and missing.
 std::optional<Value> value_of(const SampleField& field, const FieldExpression& expression,
                               DecodedParts& parts, const Sample& sample) {
   std::string tried;

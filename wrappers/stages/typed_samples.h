@@ -1,8 +1,7 @@
-// Makes the typed samples that a dataset.yaml describes, from the parts of what was read.
+// Makes the typed samples that a dataset.yaml describes from the parts of samples.
 //
-// A field is made of the first alternative of its expression whose part is there and whose path
-// leads to a value. Parts are decoded once, and only those that are looked at. In Energon:
-// field_map of dataset.yaml.
+// A field comes from the first alternative of its expression whose part exists and whose path leads
+// to a value. Parts are decoded once, and only if needed. In Energon: field_map of dataset.yaml.
 
 #pragma once
 
@@ -25,9 +24,10 @@ class TypedSampleMaker {
   TypedSampleMaker(TypedSamples samples, const SampleDecoder& decoder);
 
   /// Replaces the parts of `sample` by the fields of the type, in their order; the rest stays.
-  /// Tensors lie in `memory`. Optional fields without a value are left out. A value that is null in
-  /// the data is Null. Crude samples get their parts decoded. Throws Error with key and field:
-  /// kNotFound for a required field, with what each alternative lacks; those of SampleDecoder.
+  /// Tensors are stored in `memory`. Optional fields without a value are omitted. A null in the
+  /// data becomes Null. For crude samples, only decodes the parts. Throws Error with key and field:
+  /// kNotFound for a missing required field, with the reason for each alternative; also as
+  /// SampleDecoder.
   void make(Sample& sample, BufferAllocator& memory) const;
 
  private:
@@ -35,12 +35,13 @@ class TypedSampleMaker {
   SampleDecoder decoder_;
 };
 
-/// The parts of each dataset of a join apart: a JoinFunction for leaves with typed_columns.
+/// Keeps the parts of each dataset of a join separate: a JoinFunction for leaves with
+/// typed_columns.
 Mapping parts_by_column(std::vector<JoinedColumn> columns);
 
-/// A function that makes the samples of each leaf what PipelineLeaf::typed says (decodes their
-/// parts, if it says nothing), and gives the result to `next`, if there is one. Throws Error
-/// (kInvalidArgument) for an unknown image mode and wrong field maps, with the leaf.
+/// A function that converts the samples of each leaf to PipelineLeaf::typed (if unset, only decodes
+/// their parts), and passes the result to `next`, if there is one. Throws Error (kInvalidArgument)
+/// for an unknown image mode and wrong field maps, with the leaf.
 MapFunction typed_samples(const SampleDecoderOptions& options,
                           const std::vector<PipelineLeaf>& leaves, MapFunction next = nullptr);
 

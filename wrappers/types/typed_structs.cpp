@@ -89,7 +89,7 @@ std::vector<float> converted(const Tensor& tensor) {
   return numbers;
 }
 
-// Nothing for kinds of numbers that no tool stores coordinates in.
+// Nullopt for dtypes in which no tool stores coordinates.
 std::optional<std::vector<float>> converted_numbers(const Tensor& tensor) {
   switch (tensor.dtype) {
     case DType::kUInt8:
@@ -114,10 +114,10 @@ std::optional<std::vector<float>> converted_numbers(const Tensor& tensor) {
   return std::nullopt;
 }
 
-// `value` as a float32 tensor with `dimensions` (1 or 2), rounded to the nearest: a tensor of
-// numbers, or a list of numbers, or a list of lists of one length. An empty list of lists has the
-// shape (0, 0). A float32 tensor is shared, others lie in `memory`. Nothing if `value` is not of
-// that form. Throws what allocate() throws.
+// `value` as a float32 tensor with `dimensions` (1 or 2), rounded to the nearest: a numeric tensor,
+// a list of numbers, or a list of lists of equal length. An empty list of lists has the shape (0,
+// 0). A float32 tensor is shared, others are stored in `memory`. Nullopt if `value` has another
+// form. Throws whatever allocate() throws.
 std::optional<Tensor> float_tensor(const Value& value, std::size_t dimensions,
                                    BufferAllocator& memory) {
   if (const auto* const tensor = std::get_if<Tensor>(&value.base())) {
@@ -144,11 +144,11 @@ std::optional<Tensor> float_tensor(const Value& value, std::size_t dimensions,
 namespace {
 
 /// The fields of one sample. All functions throw Error (kNotFound if a required field is missing,
-/// kInvalidArgument if it holds something else) with the type, the field, what it holds and the
-/// key. An optional field is absent if it is missing or Null.
+/// kInvalidArgument if its content has the wrong type) with the type, the field, its content and
+/// the key. An optional field is absent if it is missing or Null.
 class TypedFields {
  public:
-  /// Both must outlive the object. Tensors that are converted lie in `memory`.
+  /// Both must outlive the object. Converted tensors are stored in `memory`.
   TypedFields(SampleType type, const Sample& sample, BufferAllocator& memory)
       : type_(type), sample_(sample), memory_(memory) {}
 
@@ -173,7 +173,7 @@ class TypedFields {
 
   /// True if there is a value that is not Null.
   bool has(std::string_view name) const;
-  /// Throws the Error for a field that holds something else than `expected`.
+  /// Throws the Error for a field with content other than `expected`.
   [[noreturn]] void refuse(std::string_view name, std::string_view expected) const;
 
  private:

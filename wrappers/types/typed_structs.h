@@ -1,13 +1,13 @@
 // Structs for the sample types of Energon: typed copies of a sample whose fields have the names of
 // io/recipe/typed_samples.h.
 //
-// Tensors, texts in lists and bytes are shared or copied, never decoded. from() throws Error
-// (kNotFound, kInvalidArgument) with the type, the field and the key. to_sample() gives a sample
+// Tensors, strings in lists and bytes are shared or copied, never decoded. from() throws Error
+// (kNotFound, kInvalidArgument) with the type, the field and the key. to_sample() returns a sample
 // with the fields that are set; its key and sources are those of the sample that the function of
 // the stage was called with, so an encode function may return it.
 //
-// An image is a tensor as the image mode of the decoder says; by default float32 (3, height, width)
-// from 0 to 1. Numbers in lists, as JSON has them, are converted into `memory`.
+// An image is a tensor in the decoder's image mode; by default float32 (3, height, width) from 0 to
+// 1. Numbers in lists, as JSON has them, are converted into `memory`.
 
 #pragma once
 
@@ -94,7 +94,7 @@ struct VideoQaSample {
   std::optional<std::vector<std::string>> answers = std::nullopt;
   std::optional<Tensor> answer_weights = std::nullopt;
 
-  /// Videos must not be decoded: SampleDecoderOptions::av is AvMode::kBytes.
+  /// Videos must not be decoded: set SampleDecoderOptions::av to AvMode::kBytes.
   static VideoQaSample from(const Sample& sample, BufferAllocator& memory = heap_memory());
   Sample to_sample() const;
 };

@@ -1,4 +1,4 @@
-// Logs every item that passes, one JSON object per line, to inspect the order of items afterwards.
+// Logs every item, one JSON object per line, to inspect the order of items afterwards.
 //
 // Fields as in energon/stage/debug_log.h: t ("yield_batch"), r (rank), w (worker), idx (number of
 // items before this one since the pipeline was made or restored, skipped items included), keys, and

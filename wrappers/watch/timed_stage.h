@@ -1,4 +1,4 @@
-// Observes the stages of a pipeline: what time each takes, and how much it makes.
+// Observes the stages of a pipeline: the time each takes, and the amount of its output.
 
 #pragma once
 
@@ -153,7 +153,7 @@ class PassThrough : public Dataset {
   const std::unique_ptr<Dataset> inner_;
 };
 
-/// Whether to count payload bytes, which visits every field. For the stage that reads.
+/// Whether to count payload bytes, which visits every field. For the reading stage.
 enum class CountBytes : std::uint8_t { kNo, kYes };
 
 /// Times the inner stage and counts its output. Costs two clock readings per call; next_many() is
@@ -169,8 +169,8 @@ class TimedStage final : public PassThrough {
   std::optional<Sample> next() override;
   void next_many(std::int64_t count, std::vector<Sample>& samples) override;
 
-  /// Runs `give()` and returns its result, a sample or nothing; for samples that the inner stage
-  /// provides by another function than next().
+  /// Runs `give()` and returns its result, a sample or nullopt; for samples that the inner stage
+  /// returns from a function other than next().
   template <class Give>
   std::optional<Sample> measure(Give&& give) {
     const PipelineClock::Section section(*clock_, stage_);

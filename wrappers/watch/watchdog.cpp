@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The largest timeout is no limit.
+// The largest timeout means no limit.
 Clock::time_point after(Clock::time_point begin, std::chrono::milliseconds duration) {
   const Clock::duration left = Clock::time_point::max() - begin;
   return duration >= std::chrono::floor<std::chrono::milliseconds>(left) ? Clock::time_point::max()
@@ -37,14 +37,14 @@ Watchdog::Watchdog(std::unique_ptr<Dataset> inner, WatchdogOptions options)
   for (const auto timeout :
        {options_.timeout, options_.initial_timeout.value_or(options_.timeout)}) {
     if (timeout < std::chrono::milliseconds(1)) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the watchdog's timeout is {} ms, it must be at least 1 ms",
-                              timeout.count()));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the watchdog's timeout is {} ms, expected at least 1 ms", timeout.count()));
     }
   }
   if (!options_.handler && options_.on_timeout == OnTimeout::kGoOn) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the watchdog has neither a handler nor something to do after a timeout");
+                "the watchdog needs a handler or an on_timeout action");
   }
 }
 

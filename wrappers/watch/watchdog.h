@@ -31,10 +31,10 @@ struct WatchdogReport {
 std::string to_string(const WatchdogReport& report);
 
 /// Runs in the watchdog's thread while the pipeline's thread runs or hangs. If next() returns, it
-/// throws what the handler threw; an exception other than Error becomes one (kUserFunction).
+/// rethrows an exception of the handler, converted to an Error (kUserFunction) if necessary.
 using WatchdogHandler = std::function<void(const WatchdogReport& report)>;
 
-/// What happens after the handler.
+/// The action after the handler.
 enum class OnTimeout : std::uint8_t {
   kGoOn,
   kThrow,      ///< next() throws Error (kTimeout) if it returns: for the caller's process
@@ -43,21 +43,21 @@ enum class OnTimeout : std::uint8_t {
 
 struct WatchdogOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
-  /// Timeout of the first call, which opens files and fills buffers. Absent: `timeout`.
+  /// Timeout of the first call, which opens files and fills buffers. Unset means `timeout`.
   std::optional<std::chrono::milliseconds> initial_timeout = std::nullopt;
   WatchdogHandler handler = nullptr;
   OnTimeout on_timeout = OnTimeout::kGoOn;
   int logical_shard = 0;
-  /// If given, says which stage is running.
+  /// If set, provides the name of the running stage.
   std::shared_ptr<const PipelineClock> clock = nullptr;
 };
 
 /// Normally the outermost stage of a pipeline.
 class Watchdog final : public PassThrough {
  public:
-  /// Takes ownership of `inner`. The thread starts with the first next(), so a pipeline may be made
-  /// before a fork. Throws Error (kInvalidArgument) for a timeout below 1 ms, or if there is
-  /// neither a handler nor an `on_timeout` action.
+  /// Takes ownership of `inner`. The thread starts with the first next(), so a pipeline may be
+  /// created before a fork. Throws Error (kInvalidArgument) for a timeout below 1 ms, or if there
+  /// is neither a handler nor an `on_timeout` action.
   Watchdog(std::unique_ptr<Dataset> inner, WatchdogOptions options);
   /// Waits for a running handler to return.
   ~Watchdog() override;
@@ -85,9 +85,9 @@ class Watchdog final : public PassThrough {
   std::uint64_t calls_ ENERGON_GUARDED_BY(mutex_) = 0;
   std::int64_t items_ ENERGON_GUARDED_BY(mutex_) = 0;
   std::int64_t times_fired_ ENERGON_GUARDED_BY(mutex_) = 0;  // in this call
-  std::exception_ptr thrown_ ENERGON_GUARDED_BY(mutex_);     // what the handler threw
+  std::exception_ptr thrown_ ENERGON_GUARDED_BY(mutex_);     // exception of the handler
 
-  std::thread thread_;  // of the caller's thread; last: uses the others
+  std::thread thread_;  // declared last, because the thread uses the other members
 };
 
 }  // namespace energon

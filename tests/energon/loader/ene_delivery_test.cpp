@@ -85,9 +85,9 @@ TEST_CASE("ENE-17 batches are rebuilt from their keys in a fresh process", "[loa
   CHECK_THAT(error_of("Batch(0)[Webdataset(0,1)]"), Catch::Contains("LogicalShard"));
   CHECK_THAT(error_of("LogicalShard(2,0)/Batch(0)[Webdataset(0,1)]"), Catch::Contains("2"));
   CHECK_THAT(error_of("LogicalShard(0,0)/Batch(0)[Webdataset(0,30)]"),
-             Catch::Contains("names sample 30") && Catch::Contains("has 30 samples"));
+             Catch::Contains("refers to sample 30") && Catch::Contains("has 30 samples"));
   CHECK_THAT(error_of("LogicalShard(0,0)/Batch(0)[Webdataset(2,5)]"),
-             Catch::Contains("names leaf 2, the pipeline has 2"));
+             Catch::Contains("refers to leaf 2, but the pipeline has 2"));
 }
 
 TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]") {

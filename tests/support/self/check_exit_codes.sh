@@ -15,8 +15,8 @@ expect() {  # expect CODE TEXT ARGUMENTS…
 }
 
 expect 0 "All tests passed" "passes"
-expect 77 "SKIPPED: its data is not there" "is skipped"
-expect 0 "skipped: is skipped: its data is not there" "passes,is skipped"
+expect 77 "SKIPPED: its data is missing" "is skipped"
+expect 0 "skipped: is skipped: its data is missing" "passes,is skipped"
 expect 1 "failed" "fails after it was skipped"
 expect 1 "failed" "passes,fails after it was skipped,is skipped"
 expect 1 "failed" "fails 77 times"

@@ -194,7 +194,7 @@ TEST_CASE("tensors that cannot be stacked are refused with field, samples and sh
   Tensor short_one = ints({2}, {1, 2});
   short_one.shape = {3};
   CHECK_THAT(refusal(energon::stack_fields, {sample_of("a", short_one)}),
-             Catch::Contains("int32 (3) with 8 bytes of data, it should have 12"));
+             Catch::Contains("int32 (3) with 8 bytes of data, expected 12"));
   short_one.shape = {-1};
   CHECK_THAT(refusal(energon::generic_batch, {sample_of("a", short_one)}),
              Catch::Contains("shape (-1)"));

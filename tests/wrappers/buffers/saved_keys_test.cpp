@@ -173,8 +173,8 @@ TEST_CASE("keys of a state that name no sample of the logical shard are refused"
     CHECK(restored(0, 28) == "no error");
     CHECK(restored(0, 54) == "no error");
     CHECK_THAT(restored(0, 55), Catch::Contains("leaf 0 has 55 samples"));
-    CHECK_THAT(restored(1, 30), Catch::Contains("names leaf 1"));
+    CHECK_THAT(restored(1, 30), Catch::Contains("refers to leaf 1"));
     CHECK_THAT(restored(0, 27),
-               Catch::Contains("sample 27 of leaf 0, which is none of this logical shard"));
+               Catch::Contains("sample 27 of leaf 0, which does not belong to this logical shard"));
   }
 }

@@ -223,7 +223,7 @@ TEST_CASE("repetitions that mean nothing are refused", "[wrappers][repeat]") {
     CHECK_THROWS_WITH(repeat(leaf(), repetitions), Catch::Contains("must be positive"));
   }
   CHECK_THROWS_WITH(repeat(leaf(), 1e18), Catch::Contains("must be at most 1e+15"));
-  CHECK_THROWS_WITH(repeat(repeat(leaf(), std::nullopt), 1.5), Catch::Contains("never ends"));
+  CHECK_THROWS_WITH(repeat(repeat(leaf(), std::nullopt), 1.5), Catch::Contains("endless order"));
 }
 
 TEST_CASE("a weighted blend draws as Energon's", "[wrappers][blend]") {
@@ -275,7 +275,7 @@ TEST_CASE("weights that cannot be drawn by are refused", "[wrappers][blend]") {
   for (const double weight : {1e-60, 1e300}) {
     CAPTURE(weight);
     CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),
-                      Catch::Contains("weight 1") && Catch::Contains("must lie between"));
+                      Catch::Contains("weight 1") && Catch::Contains("expected 1.4013e-45 to"));
   }
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("weights and lengths that cannot be are refused", "[wrappers][blend]")
   std::vector<SharedOrder> inners;
   inners.push_back({numbered_leaf(0), 1, [](std::int64_t) { return -5; }});
   ShareBlend order(std::move(inners));
-  CHECK_THROWS_WITH(order.next(), Catch::Contains("has the length -5"));
+  CHECK_THROWS_WITH(order.next(), Catch::Contains("has length -5"));
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST_CASE("long texts are cut and keep the token of the end", "[wrappers][tokeni
 TEST_CASE("fields without text are refused by name", "[wrappers][tokenize]") {
   using Catch::Contains;
   CHECK_THAT(refused(byte_tokens(), Value(std::int64_t{3}), ErrorCode::kInvalidArgument),
-             Contains("'txt'") && Contains("not of the integer 3"));
+             Contains("'txt'") && Contains("found the integer 3"));
   CHECK_THAT(refused(byte_tokens(), Value("\xFF"), ErrorCode::kCorruptData), Contains("'txt'"));
   CHECK_THAT(refused(byte_tokens(), Value("bad"), ErrorCode::kInvalidArgument),
              Contains("'txt': no tokens for this"));
