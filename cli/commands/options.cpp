@@ -154,9 +154,9 @@ const OptionRow& row_called(const std::string& name) {
     names.emplace_back(row.name);
   }
   const auto nearest = nearest_name(name, names);
-  throw UsageError{fmt::format("there is no option '{}'{}", printable(name),
-                               nearest ? fmt::format("; did you mean '{}'?", *nearest)
-                                       : "; `energon options` lists all")};
+  throw UsageError{fmt::format(
+      "there is no option '{}'{}", printable(name),
+      nearest ? fmt::format("; did you mean '{}'?", *nearest) : "; `energon options` lists all")};
 }
 
 int run_options(const OptionsFlags& flags) {
