@@ -16,6 +16,7 @@ using energon::OptionCaller;
 using energon::OptionRow;
 using energon::OptionUse;
 using energon::spelled;
+using energon::testing::operator+;
 using energon::testing::ProgramResult;
 using energon::testing::run_energon;
 using energon::testing::TempDir;
