@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 
 # Linked statically, or headers only.
-BUILT_IN = ["libarchive-dev", "libboost1.74-dev", "libcli11-dev", "libsentencepiece0"]
+BUILT_IN = ["libarchive-dev", "libboost1.74-dev", "libcli11-dev"]
 BUILT_IN += ["nlohmann-json3-dev"]
 # Of the system on which a wheel is installed.
 NOT_BROUGHT = ["libc6", "libgcc-s1", "libstdc++6", "zlib1g"]
