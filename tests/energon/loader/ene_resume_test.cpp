@@ -170,11 +170,11 @@ TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however ol
       again += read.of(number);
     }
     CHECK(again == 0);
-    int again = 0;
+    int in_total = 0;
     for (std::int64_t number = 0; number < kSamples; ++number) {
-      again += read.of(number);
+      in_total += read.of(number);
     }
-    CHECK(again >= 10);
+    CHECK(in_total >= 10);
   }
 }
 
