@@ -86,7 +86,7 @@ EnergonGenerator::EnergonGenerator(std::string_view bytes) {
   if (!is_used_up &&
       (next > kWords || left < 1 || next + static_cast<std::uint64_t>(left) != kWords + 1)) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the state of a generator has {} words left behind word {} of {}", left,
+                fmt::format("the state of a generator has {} words left after word {} of {}", left,
                             next, kWords));
   }
   append_u32(words_, is_used_up ? kWords : static_cast<std::uint32_t>(next));

@@ -120,7 +120,7 @@ TEST_CASE("prepare refuses wrong types and fields", "[cli][typed]") {
   const auto result = run_energon(
       Words{"prepare", folder.path(), "--field-map", R"({"text": "txt,html"})"} + text + kQuiet);
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.err, Catch::Contains("warning") && Catch::Contains("lack: html"));
+  CHECK_THAT(result.err, Catch::Contains("warning") && Catch::Contains("'text': html"));
   CHECK_THAT(yaml_in(folder), Catch::Contains("text: txt,html\n"));
 }
 

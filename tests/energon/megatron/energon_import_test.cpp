@@ -230,7 +230,7 @@ TEST_CASE("Every entry of a tree that is missing, or of another kind, is named",
     Json missing = rank;
     holder_of(missing, name).erase(name);
     CHECK_THAT(refused(fixture, missing, ErrorCode::kCorruptData),
-               Contains("'" + name + "' is missing"));
+               Contains("expected a member '" + name + "'"));
     for (const Json& other : {Json("%"), Json(-1), Json(1.5), Json(true)}) {
       Json wrong = rank;
       holder_of(wrong, name)[name] = other;

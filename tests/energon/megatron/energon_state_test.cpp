@@ -258,7 +258,7 @@ TEST_CASE("An entry that is missing, or of another kind, is named", "[megatron]"
       CAPTURE(parent, name);
       Json missing = small_rank();
       missing.at(place).erase(name);
-      CHECK_THAT(refused_state(missing), Contains("'" + name + "' is missing"));
+      CHECK_THAT(refused_state(missing), Contains("expected a member '" + name + "'"));
       if (name == "state") {
         continue;  // read later
       }
@@ -288,7 +288,7 @@ TEST_CASE("Numbers that no job has are refused", "[megatron]") {
   CHECK_THAT(with("/has_workers", false), Contains("without processes just one"));
   CHECK_THAT(with("/workers/0/sample_index", (std::int64_t{1} << 42) + 1),
              Contains("workers[0].sample_index") && Contains("more than any job delivers"));
-  CHECK_THAT(with("/workers/0/offset", -1), Contains("must not be negative"));
+  CHECK_THAT(with("/workers/0/offset", -1), Contains("expected a non-negative integer"));
 }
 
 TEST_CASE("The layout of a job is that of its states", "[megatron]") {

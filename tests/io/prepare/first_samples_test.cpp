@@ -108,7 +108,7 @@ TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
   write_first_shards(folder);
   const auto report = prepared(folder, {.samples = captions("jpg,png,webp", "json[caption]")});
   REQUIRE(report.warnings.size() == 1);
-  CHECK_THAT(report.warnings[0], Catch::Contains("lack: webp"));
+  CHECK_THAT(report.warnings[0], Catch::Contains("'image': webp"));
   CHECK(yaml_in(folder) ==
         "sample_type:\n  __module__: megatron.energon\n  __class__: CaptioningSample\n"
         "field_map:\n  image: jpg,png,webp\n  caption: json[caption]\n");

@@ -184,9 +184,11 @@ TEST_CASE("samples without a match are an error, skipped or empty",
     f.join();
     const std::string message = f.prepare_error();
     CHECK(contains(
-        message, fmt::format("30 of the 55 samples of {} have no match in this dataset: '000000', "
-                             "'000001', '000002', '000003', '000004' …; set nonmatch: skip",
-                             f.folder.file("one"))));
+        message,
+        fmt::format(
+            "30 of the 55 samples of {} have no match in this dataset: '000000', "
+            "'000001', '000002', '000003', '000004' …; if this is intended, set nonmatch: skip",
+            f.folder.file("one"))));
     CHECK(contains(message, "[path: " + f.folder.file("two")));
     CHECK(f.cache_files() == 0);
   }

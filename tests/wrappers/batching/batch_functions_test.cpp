@@ -188,9 +188,10 @@ TEST_CASE("tensors that cannot be stacked are refused with field, samples and sh
       Catch::Contains("int32 (1) in 'a' and float32 (1) in 'b'"));
   CHECK_THAT(refusal(energon::stack_fields, {sample_of("a", SharedBytes())}),
              Catch::Contains("'x' of 'a' is raw bytes: decode the part"));
-  CHECK(refusal(energon::stack_fields,
-                {sample_of("a", ints({1}, {1})), sample_of("b", std::string("text"))}) ==
-        "field 'x' is a tensor in 'a' and text in 'b'; only tensors and numbers can be stacked");
+  CHECK(
+      refusal(energon::stack_fields,
+              {sample_of("a", ints({1}, {1})), sample_of("b", std::string("text"))}) ==
+      "field 'x' is a tensor in 'a' and a string in 'b'; only tensors and numbers can be stacked");
   Tensor short_one = ints({2}, {1, 2});
   short_one.shape = {3};
   CHECK_THAT(refusal(energon::stack_fields, {sample_of("a", short_one)}),
