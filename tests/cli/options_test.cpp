@@ -82,7 +82,7 @@ TEST_CASE("each flag of the table parses, is in --help, and is refused where it 
     // The command line is read before the data is opened.
     const ProgramResult train = run_energon(Words{"run", absent} + with_value(row));
     CHECK(train.exit_code == 1);
-    CHECK_THAT(train.err, Catch::Contains("does not exist"));
+    CHECK_THAT(train.err, Catch::Contains("no such file or folder"));
     const ProgramResult val = run_energon(Words{"run", absent, "--mode", "val"} + with_value(row));
     if (row.use == OptionUse::kTrain) {
       CHECK(val.exit_code == 2);
