@@ -97,13 +97,13 @@ class Keys {
 };
 
 [[noreturn]] void fail(const FileSource& tar, const TarIndex& index, std::int64_t sample,
-                       std::int64_t neighbour) {
+                       std::int64_t neighbor) {
   throw Error(
       ErrorCode::kCorruptData,
       fmt::format("the index is wrong: a part of sample {} is within the bytes of sample {}; "
                   "prepare the dataset again (for a plain tar, remove its .idx)",
-                  sample, neighbour),
-      {.path = tar.path(), .byte_offset = index.range(neighbour).offset});
+                  sample, neighbor),
+      {.path = tar.path(), .byte_offset = index.range(neighbor).offset});
 }
 
 // 0 if a header is damaged: reading that sample reports the error.
