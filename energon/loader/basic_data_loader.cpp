@@ -11,7 +11,7 @@
 
 namespace energon {
 
-/// The statistics of the iteration that was made last: asked for while it lives, kept when it ends.
+/// The statistics of the newest iteration: queried while it lives, copied when it ends.
 class LatestIteration {
  public:
   void begin(const RankLoader* loader) { loader_ = loader; }
@@ -21,7 +21,7 @@ class LatestIteration {
       try {
         last_ = loader->stats();
       } catch (const Error&) {
-        // A copy in a forked child, which has none.
+        // A copy in a forked child, which has no statistics.
       }
     }
   }

@@ -22,7 +22,7 @@ class EpochSizes;
 /// at a time. Independent of the loader and of other iterations.
 class BatchIteration {
  public:
-  /// `latest`, if given, receives the statistics of this iteration.
+  /// `latest`, if not null, receives the statistics of this iteration.
   BatchIteration(PipelineFactory make_pipeline, const LoaderOptions& options,
                  std::shared_ptr<LatestIteration> latest = nullptr);
   BatchIteration(BatchIteration&&) noexcept;

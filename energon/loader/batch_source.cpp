@@ -23,7 +23,7 @@ void stop_and_restore(BatchSource& source, const SavableDataLoaderState& state) 
   try {
     source.stop();
   } catch (const Error&) {
-    // The workers are ended all the same, and the state replaces the position.
+    // The workers have ended nevertheless, and the state replaces the position.
   }
   source.restore_state_rank(state);
 }
@@ -42,7 +42,7 @@ Config BatchSource::common_settings() const { return nullptr; }
 
 void BatchSource::set_epoch(std::int64_t epoch) {
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("epoch {} cannot be chosen: the order of this source is one stream; "
+              fmt::format("cannot choose epoch {}: the order of this source is one stream; "
                           "restore a state instead",
                           epoch));
 }
@@ -56,7 +56,7 @@ const State& BatchSource::source_position_in(const SavableDataLoaderState& state
                                              std::string_view type) {
   const State* position = state.adapters.empty() ? source_position(state) : nullptr;
   if (position == nullptr || position->type != type) {
-    refuse(type, "it is of a " + source_kind(state));
+    refuse(type, "it belongs to a " + source_kind(state));
   }
   return *position;
 }
@@ -77,8 +77,9 @@ void BatchSource::check_settings(const State& node, const State& expected, const
   check_node(node, expected);
   const Config saved = Config::parse(node.bytes(kSettings), nullptr, false);
   if (!saved.is_object()) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the settings in the state of a {} are no JSON object", expected.type));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("the settings in the state of a {} are not a JSON object", expected.type));
   }
   std::vector<std::string> differences;
   compare_configs(saved, settings, "", differences);

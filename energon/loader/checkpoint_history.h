@@ -1,10 +1,9 @@
-// The checkpoints of a rank's logical shards that are kept in the trainer's process: those of
-// pipelines that run in it, and those that workers left when they ended.
+// The checkpoints of a rank's logical shards that the trainer's process keeps: of pipelines that
+// run in this process, and of workers that have ended.
 //
-// Together with the rings of running workers they lead back to every batch that the rank can go
-// back to. For each logical shard the checkpoints have no gaps: the position after some batches is
-// the newest checkpoint not after them, and the number of batches since. So only the oldest ones
-// are ever given up.
+// Together with the rings of running workers, they cover every position that the rank can return
+// to. The checkpoints of a logical shard have no gaps: each position is the newest checkpoint not
+// after it, plus the number of batches since. So only the oldest checkpoints are ever dropped.
 
 #pragma once
 
@@ -27,21 +26,21 @@ namespace energon {
 /// Thread-safe.
 class CheckpointHistory {
  public:
-  /// `bytes_per_logical_shard`: maximum size of the checkpoints of a logical shard. The newest two
-  /// are kept whatever their size: of a batch that is not delivered yet, and the one before it.
+  /// `bytes_per_logical_shard` limits the size of the checkpoints of a logical shard. The newest
+  /// two are always kept: that of a batch not yet delivered, and the one before it.
   explicit CheckpointHistory(std::uint64_t bytes_per_logical_shard)
       : bytes_per_logical_shard_(bytes_per_logical_shard) {}
 
   /// Forgets everything. Logical shard i begins at `initial_checkpoints[i]`.
   void begin(std::span<const SavableDatasetCheckpoint> initial_checkpoints);
 
-  /// Adds a checkpoint of logical shard `local_index`, which is not older than the last one.
-  /// Returns its size.
+  /// Adds a checkpoint of logical shard `local_index` and returns its size. Requires: it is not
+  /// older than the last one.
   std::uint64_t add(std::size_t local_index, const SavableDatasetCheckpoint& checkpoint);
   /// The same, encoded. Throws Error (kCorruptData) if the bytes are too short.
   void add(std::size_t local_index, std::string bytes);
 
-  /// Forgets what is only needed for positions of logical shard `local_index` before `position`.
+  /// Forgets checkpoints that only positions of logical shard `local_index` before `position` need.
   void forget_before(std::size_t local_index, const CheckpointPlace& position);
   /// Forgets the checkpoints of logical shard `local_index` that do not lead to `position`.
   void forget_after(std::size_t local_index, const CheckpointPlace& position);
@@ -61,7 +60,8 @@ class CheckpointHistory {
 
  private:
   struct LogicalShard {
-    std::deque<Entry> entries;  // in the order of their places; of equal ones the newer one is last
+    std::deque<Entry>
+        entries;  // in the order of their places; for equal places, the newest is last
     std::uint64_t bytes = 0;
   };
 
@@ -73,16 +73,15 @@ class CheckpointHistory {
   ByteWriter writer_ ENERGON_GUARDED_BY(mutex_);  // reused to avoid allocations
 };
 
-// When the position of a logical shard that runs in the caller's process is stored: the counterpart
-// of a worker's checkpoints. It is needed because a failed pipeline may have consumed samples that
-// it did not deliver, so its own position is too late, and because the positions before the last
-// one can be asked for.
+// Stores the positions of a logical shard that runs in the caller's process: the counterpart of a
+// worker's checkpoints. Needed because a failed pipeline may have consumed samples that it did not
+// deliver, so that its own position is too late, and for positions before the last one.
 
 /// Not thread-safe.
 class LocalCheckpoints {
  public:
-  /// Positions of logical shard `local_index` go to `history`, which must outlive
-  /// this object. `every_batches`: as in CheckpointInterval.
+  /// Positions of logical shard `local_index` go to `history`, which must outlive this object.
+  /// `every_batches`: as in CheckpointInterval.
   LocalCheckpoints(CheckpointHistory& history, std::size_t local_index,
                    std::optional<std::int64_t> every_batches)
       : history_(history), local_index_(local_index), interval_(every_batches) {}

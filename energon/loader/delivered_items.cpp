@@ -15,7 +15,7 @@
 namespace energon {
 namespace {
 
-// Failures may leave nothing of an epoch, so the data ends only after several that are empty.
+// Failures may make an epoch empty, so the data ends only after several empty epochs.
 constexpr int kMostEmptyEpochs = 100;
 
 constexpr std::string_view kReadSamples = "ReadSamples";
@@ -31,8 +31,7 @@ const Config* member(const Config& node, const char* name) {
   return found != node.end() ? &*found : nullptr;
 }
 
-// Whether the order of this configuration goes through its data again and again, so that all
-// batches are full.
+// Whether the order of this configuration repeats its data forever, so that all batches are full.
 bool is_endless(const Config& order) {
   const std::string_view type = type_of(order);
   const Config* const inner = member(order, "inner");
@@ -78,8 +77,8 @@ bool hides_left_out(const Config& config) {
          }) != nullptr;
 }
 
-// The part of a pipeline's state that tells which samples were drawn; all of it if the pipeline
-// does not read by an order.
+// The part of a pipeline's state that determines which samples were drawn; the whole state if the
+// pipeline does not read by an order.
 const State& order_in(const State& state) {
   const State* node = &state;
   while (node->type != kReadSamples) {
@@ -124,9 +123,10 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, PipelineFacto
   std::vector<std::string> differences;
   compare_configs(state_config(make_pipeline_, layout_), rank.config, "", differences);
   if (!differences.empty()) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("the state was saved with other data or options; give those:\n  {}",
-                            fmt::join(differences, "\n  ")));
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("the state was saved with other data or options; pass the same ones:\n  {}",
+                    fmt::join(differences, "\n  ")));
   }
   std::vector<Turn> turns;
   for (int logical_shard = 0; logical_shard < layout_.logical_shards_per_rank(); ++logical_shard) {
@@ -201,12 +201,12 @@ void DeliveredItems::count(LogicalShard& logical_shard, const Sample& item,
   }
 }
 
-// After each item of a logical shard, as long as there are unproven ones.
+// Called after each item of a logical shard, as long as some are unproven.
 void DeliveredItems::check_produced(std::size_t number) {
   const LogicalShard& logical_shard = logical_shards_[number];
   const std::int64_t produced = logical_shard.dataset->index();
   if (produced > logical_shard.delivered()) {
-    refuse(number, "more items are recomputed for it");
+    refuse(number, "there are more recomputed items");
   }
   if (produced < logical_shard.delivered()) {
     return;
@@ -226,21 +226,21 @@ void DeliveredItems::check_produced(std::size_t number) {
   --unproven_;
 }
 
-// Without the keys of the samples. If both stand at the same place of the order, as many samples
-// were drawn; if also as many were delivered, none was left out.
+// Compares without the keys of the samples. At the same place of the order, the same number of
+// samples was drawn; if the same number was delivered, none was left out.
 void DeliveredItems::check_position(std::size_t number) {
   const LogicalShard& logical_shard = logical_shards_[number];
   const std::int64_t samples = logical_shard.saved.certificate.samples;
   const Position position = compare_positions(number);
   if (position == Position::kDifferent) {
-    refuse(number, "the recomputed order stands at a different place");
+    refuse(number, "the recomputed order is at a different place");
   }
   if (is_endless_) {
-    return;  // all batches are full, so it also delivered as many
+    return;  // all batches are full, so the same number was delivered
   }
   const bool has_ended_epoch = position == Position::kSameEnd || logical_shard.saved.turn.epoch > 0;
   if (samples == 0 && (has_ended_epoch || !logical_shard.is_uniform)) {
-    refuse(number, "its state has no certificate, so whether it left out samples is not known");
+    refuse(number, "its state has no certificate, so it may have left out samples");
   }
   if (samples > 0 && samples != logical_shard.produced.samples) {
     refuse(number, fmt::format("the recomputed items have {}", logical_shard.produced.samples));
@@ -261,7 +261,7 @@ DeliveredItems::Position DeliveredItems::compare_positions(std::size_t number) {
     if (order_in(position->dataset().save_state()) == saved) {
       return Position::kSame;
     }
-    // The job may have seen that nothing follows in the epoch.
+    // The job may have seen the end of the epoch.
     const bool is_end =
         !position->next(logical_shard.saved.logical_shard, logical_shard.saved.turn.epoch);
     return is_end && order_in(position->dataset().save_state()) == saved ? Position::kSameEnd
@@ -285,7 +285,7 @@ void DeliveredItems::refuse(std::size_t number, std::string_view difference) con
   throw Error(
       ErrorCode::kMismatch,
       fmt::format(
-          "rank {}: the recomputed items are not those that the job delivered. Logical shard "
+          "rank {}: the recomputed items differ from those that the job delivered. Logical shard "
           "{} had delivered {} items{} when the state was saved, but {}. Either the job left "
           "out samples (by an error policy or SkipSample) that are not left out here, or its "
           "functions make different items now",

@@ -48,7 +48,7 @@ std::string line_of(const FailureReport& report) {
   }
   line["stage"] = report.stage;
   line["cause"] = report.cause;
-  // Names are bytes; JSON is UTF-8. A sample whose key is not is found by its index.
+  // Names are bytes; JSON is UTF-8. A sample whose key is not UTF-8 is found by its index.
   return line.dump(-1, ' ', false, Config::error_handler_t::replace) + "\n";
 }
 
@@ -61,7 +61,7 @@ bool names_one_place(const FailureReport& report) {
          (report.samples.size() == 1 && (sample.index_in_shard || !sample.key.empty()));
 }
 
-// What tells a place apart: 8 bytes, so that a run in which millions fail keeps little.
+// A hash that identifies a place: only 8 bytes, for runs in which millions of samples fail.
 std::uint64_t place_of(const FailureReport& report) {
   const FailedSample& sample = report.samples.front();
   Xxh3Stream local_index;
@@ -134,7 +134,7 @@ void QuarantineWriter::check() const {
   const bool exists = std::filesystem::exists(path, ignored);
   if (std::filesystem::is_fifo(path, ignored) || std::filesystem::is_socket(path, ignored)) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the quarantine file is a FIFO or a socket; name a file", {.path = path_});
+                "the quarantine file is a FIFO or a socket; use a regular file", {.path = path_});
   }
   if (!exists && !std::filesystem::is_directory(path.parent_path(), ignored)) {
     throw Error(ErrorCode::kNotFound, "the folder of the quarantine file does not exist",
@@ -167,7 +167,7 @@ void QuarantineWriter::append(const FailureReport& report) {
   std::string line = line_of(report);
   if (!file_.valid()) {
     open();
-    // What a crash left of a last line must not swallow this one.
+    // A partial last line, left by a crash, must not swallow this one.
     const off_t size = ::lseek(file_.get(), 0, SEEK_END);
     char last = '\n';
     if (size > 0 && ::pread(file_.get(), &last, 1, size - 1) == 1 && last != '\n') {
@@ -177,7 +177,7 @@ void QuarantineWriter::append(const FailureReport& report) {
   try {
     write_all(file_.get(), as_bytes(line), "cannot write the quarantine file", {.path = path_});
   } catch (const Error&) {
-    file_.reset();  // the next call looks at what was left of the line
+    file_.reset();  // the next call handles the partial line
     throw;
   }
   written_.insert(place);

@@ -27,15 +27,15 @@ namespace energon {
 /// Not thread-safe. Several writers may append to one file, even from different processes.
 class QuarantineWriter {
  public:
-  /// The first append() opens the file and creates it if it does not exist. With an empty path
+  /// The first append() opens the file and creates it if it does not exist. With an empty path,
   /// nothing is ever written.
   explicit QuarantineWriter(std::string path) : path_(std::move(path)) {}
 
   bool enabled() const { return !path_.empty(); }
 
-  /// Checks that the file can be written, so that a problem shows at the start and not at the first
-  /// failure days later. Throws Error: kNotFound for a missing folder, kInvalidArgument for a FIFO
-  /// or a socket, kIo.
+  /// Checks that the file can be written, so that a problem is found at the start and not at the
+  /// first failure days later. Throws Error: kNotFound for a missing folder, kInvalidArgument for a
+  /// FIFO or a socket, kIo.
   void check() const;
 
   /// Appends one line for the sample or the broken shard in `report`, with one system call. Writes
@@ -79,7 +79,7 @@ class FailureCounts {
 /// Thread-safe.
 class FailureLog {
  public:
-  /// `quarantine_file`: empty for none. Throws Error if the file is not writable
+  /// `quarantine_file` may be empty (no file). Throws Error if the file is not writable
   /// (QuarantineWriter::check()).
   explicit FailureLog(const std::string& quarantine_file) : quarantine_(quarantine_file) {
     quarantine_.check();
@@ -93,7 +93,7 @@ class FailureLog {
     quarantine_.append(report);
   }
 
-  /// The two halves of add(), for failures that are counted later than they are known.
+  /// The two halves of add(), for failures that are counted later than they occur.
   void quarantine(const FailureReport& report) {
     const MutexLock lock(mutex_);
     quarantine_.append(report);

@@ -84,7 +84,7 @@ std::optional<std::int64_t> EpochSizes::left(
   return left;
 }
 
-// Turns before a restore may be of batches of another size, so what follows them is counted.
+// Batches before a restore may have another size, so count those that follow.
 EpochSizes::Started EpochSizes::started_at(const SavableDatasetCheckpoint& start,
                                            std::size_t local_index, std::int64_t size) const {
   HeapBufferPool memory;
@@ -100,8 +100,8 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
   if (shard >= config_.logical_shard_count()) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("restore key names logical shard {}, this job (world size {}, {} workers a "
-                    "rank) has {}",
+        fmt::format("restore key has logical shard {}, but this job (world size {}, {} workers per "
+                    "rank) has only {}",
                     shard, config_.world_size, config_.num_workers, config_.logical_shard_count()));
   }
   try {

@@ -1,6 +1,6 @@
-// What loaders find out from a pipeline of their own in the caller's process, which delivers
-// nothing: the configuration, the size of an epoch, and single batches or samples, rebuilt from
-// their restore keys.
+// What loaders determine with an extra pipeline in the caller's process, which delivers nothing:
+// the configuration, the size of an epoch, and single batches or samples, rebuilt from their
+// restore keys.
 
 #pragma once
 
@@ -24,35 +24,35 @@
 namespace energon {
 
 /// Settings of a loader of type `type`, including `state_config` (state_config()). prefetch_factor
-/// is null without workers and where it is absent.
+/// is null if unset or without workers.
 Config loader_config(std::string_view type, const LoaderOptions& options,
                      const Config& state_config);
 
-/// How many batches there are, from the pipelines of a rank. Makes the pipelines once and keeps
-/// their answers. Thread-safe.
+/// Counts the batches of an epoch with the pipelines of a rank. Makes the pipelines once and caches
+/// their sizes. Thread-safe.
 class EpochSizes {
  public:
   /// Both arguments must outlive the object.
   EpochSizes(const PipelineFactory& make_pipeline, const WorkerConfig& config)
       : make_pipeline_(make_pipeline), config_(config) {}
 
-  /// Number of batches in one epoch of the rank; nothing if the epoch never ends.
+  /// Number of batches in one epoch of the rank; nullopt if the epoch never ends.
   std::optional<std::int64_t> of_rank();
 
   /// Number of batches that are left in `epoch`, for logical shards that started at
-  /// `initial_checkpoints` and whose next turns are in `turns`; nothing if the epoch never ends.
+  /// `initial_checkpoints` and whose next turns are in `turns`; nullopt if the epoch never ends.
   std::optional<std::int64_t> left(std::span<const SavableDatasetCheckpoint> initial_checkpoints,
                                    const Turns& turns, std::int64_t epoch);
 
-  /// Called when the logical shards continue from a state that was not theirs: batches that it
-  /// counts may be of another size.
+  /// Called when the logical shards continue from another state, whose batches may have another
+  /// size.
   void forget_started();
 
  private:
   /// A logical shard that started in the middle of an epoch.
   struct Started {
     std::int64_t epoch = 0;
-    std::int64_t turns = 0;  // all in that epoch
+    std::int64_t turns = 0;  // number of turns in that epoch
   };
 
   const std::vector<std::optional<std::int64_t>>& of_streams() ENERGON_REQUIRES(mutex_);

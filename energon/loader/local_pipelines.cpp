@@ -25,7 +25,7 @@ void LocalPipelines::start(std::span<const SavableDatasetCheckpoint> initial_che
   try {
     for (std::size_t i = 0; i < initial_checkpoints.size(); ++i) {
       if (initial_checkpoints[i].is_start()) {
-        make(i, initial_checkpoints[i].turn.epoch);  // what the factory throws, it throws at once
+        make(i, initial_checkpoints[i].turn.epoch);  // so that the factory throws at once
       }
     }
   } catch (...) {
@@ -65,13 +65,13 @@ std::optional<Sample> LocalPipelines::read(std::size_t local_index, const Turn& 
     batch_memory_->end_batch();
   } catch (...) {
     if (check_.has_ended_wait()) {
-      monitor_.take_reports();  // they come again, when the batch is made again
+      monitor_.take_reports();  // reported again when the batch is made again
       throw;
     }
     try {
       take_reports();
     } catch (const Error&) {
-      // The quarantine file cannot be written; the failure of the pipeline says more.
+      // The quarantine file cannot be written; the failure of the pipeline matters more.
     }
     throw;
   }
@@ -83,8 +83,8 @@ std::optional<Sample> LocalPipelines::read(std::size_t local_index, const Turn& 
   return batch;
 }
 
-// By the rules of a worker. `batch`: that logical shard `local_index` just gave; null: its epoch
-// ended.
+// Follows the rules of a worker. `batch` is the batch that logical shard `local_index` just
+// yielded; null if its epoch ended.
 void LocalPipelines::keep_if_due(LogicalShard& logical_shard, const Sample* batch,
                                  bool is_first_of_epoch) {
   const bool replay_makes_it = logical_shard.pipeline->dataset().skip_makes_items();
@@ -95,7 +95,7 @@ void LocalPipelines::keep_if_due(LogicalShard& logical_shard, const Sample* batc
            .bytes = payload_bytes(*batch),
            .is_first_of_epoch = is_first_of_epoch,
            .replay_time = replay_makes_it ? cpu_.last_call() : std::chrono::nanoseconds(0)});
-  // What was left out may not be left out again: batches are only passed over where nothing was.
+  // Left-out samples may not be left out again, so a restore only skips batches without any.
   const bool has_new_drops = std::exchange(drops_, monitor_.drops()) != monitor_.drops();
   if (is_due || has_new_drops) {
     logical_shard.checkpoints->keep(*logical_shard.pipeline);

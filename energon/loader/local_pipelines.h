@@ -1,8 +1,8 @@
 // The logical shards of a rank that has no workers: pipelines in the caller's process.
 //
-// A logical shard that begins at a saved position gets its pipeline when it is first read, so a
-// rank with thousands of logical shards goes on at once. Until then its position is the one that it
-// begins at. The states were checked before (fit_state()).
+// A logical shard that starts at a saved position gets its pipeline at its first read, so that a
+// rank with thousands of logical shards resumes immediately. Until then its position is its start
+// position. The states were checked before (fit_state()).
 
 #pragma once
 
@@ -28,24 +28,24 @@ namespace energon {
 /// For one thread at a time.
 class LocalPipelines {
  public:
-  /// Failures that policies allow go to `failures`, checkpoints to `history`. The pipelines look at
+  /// Failures that policies allow go to `failures`, checkpoints to `history`. The pipelines call
   /// `check` before each call of a function. All arguments must outlive the logical shards.
   LocalPipelines(const PipelineFactory& make_pipeline, const LoaderOptions& options,
                  FailureLog& failures, CheckpointHistory& history, WaitCheck& check);
 
-  /// Starts each logical shard at its position, which must stay where it is until stop(). Throws
-  /// what the factory throws, and Error (kMismatch).
+  /// Starts each logical shard at its position. Borrows the positions until stop(). Throws what the
+  /// factory throws, and Error (kMismatch).
   void start(std::span<const SavableDatasetCheckpoint> initial_checkpoints);
   void stop() { logical_shards_.clear(); }
   bool running() const { return !logical_shards_.empty(); }
 
-  /// The next batch of logical shard `local_index` in the epoch of `turn`, its next one; nothing at
-  /// the end of that epoch. Throws what the pipeline throws; Error (kMismatch) with the logical
+  /// The next batch of logical shard `local_index` in the epoch of `turn`, its next turn; nullopt
+  /// at the end of that epoch. Throws what the pipeline throws; Error (kMismatch) with the logical
   /// shard if it cannot be restored.
   std::optional<Sample> read(std::size_t local_index, const Turn& turn);
 
-  /// The position of each logical shard after what read() returned. Requires: read() has not thrown
-  /// since start(), or a pipeline may have taken in more than it delivered.
+  /// The position of each logical shard after the batches that read() returned. Requires: read()
+  /// has not thrown since start(); otherwise a pipeline may have consumed more than it delivered.
   std::vector<SavableDatasetCheckpoint> positions() const;
 
   WorkerStatistics statistics() const { return read_statistics(*counted_); }
@@ -75,7 +75,7 @@ class LocalPipelines {
   std::span<const SavableDatasetCheckpoint> initial_checkpoints_;
   std::shared_ptr<LeafReaders> readers_;
   std::vector<LogicalShard> logical_shards_;
-  std::uint64_t drops_ = 0;  // those that stored positions already cover
+  std::uint64_t drops_ = 0;  // drops covered by stored positions
 };
 
 }  // namespace energon

@@ -55,7 +55,7 @@ void RankLoader::log(std::string_view event, const Config& more) {
   log_.write(line);
 }
 
-// Before `batch` is counted: a log that cannot be written loses no batch.
+// Called before `batch` is counted, so that a log that cannot be written loses no batch.
 void RankLoader::log_yield(std::size_t local_index, const Sample& batch) {
   if (!log_.enabled()) {
     return;
@@ -83,9 +83,9 @@ std::int64_t RankLoader::delivered_batches() const {
   return position_.batch_index;
 }
 
-// The run keeps a view of start_, which stays as it is until the run ends.
+// The run keeps a view of start_, which does not change until the run ends.
 void RankLoader::start() {
-  config();  // of the data as it is now: a state is of what was read
+  config();  // snapshot now: saved states must describe the data that was actually read
   std::span<const SavableDatasetCheckpoint> initial_checkpoints;
   {
     const MutexLock lock(mutex_);
@@ -98,8 +98,8 @@ void RankLoader::start() {
   local_.start(initial_checkpoints);
 }
 
-// An epoch of which failures left nothing is empty: the other ranks have their batches, and cannot
-// know of it. Only a rank that goes on by itself would search forever.
+// An epoch is empty if all of its samples failed. Other ranks have batches and do not know about
+// it, so next() returns the end. Only a rank that continues by itself would search forever.
 void RankLoader::count_lost_epoch() {
   const std::optional<EpochStart>& start = now_.epoch_start;
   if (!start || start->batches != delivered_batches() || start->failures == failures_.size()) {
@@ -112,7 +112,7 @@ void RankLoader::count_lost_epoch() {
   }
   throw Error(
       ErrorCode::kCorruptData,
-      fmt::format("nothing in this epoch of rank {} could be used: all was left out, with {} "
+      fmt::format("no sample in this epoch of rank {} could be used: all were left out, with {} "
                   "failures; stats() lists them, and on_error fail shows the first",
                   options_.worker_config.rank, failures_.size() - start->failures));
 }
@@ -130,7 +130,7 @@ void RankLoader::start_epoch() {
   }
 }
 
-// A worker that died after its epoch was delivered took nothing with it: all workers are restarted.
+// A worker that died after its whole epoch was delivered lost nothing: all workers are restarted.
 void RankLoader::replace_workers() {
   keep_position(Reads::kSucceeded);
   group_->stop();
@@ -150,7 +150,7 @@ std::optional<Sample> RankLoader::read(std::size_t local_index) {
   try {
     return group_->read(local_index);
   } catch (const Error& error) {
-    // A process that was killed may still seem to live when the epoch is started.
+    // A killed process may still appear alive when the epoch starts.
     if (error.code() != ErrorCode::kWorkerDied || !group_->died_before_epoch(local_index)) {
       throw;
     }
@@ -181,7 +181,7 @@ std::optional<Sample> RankLoader::next() {
   returned_at_ = Clock::now();
   count_for_statistics(batch, *returned_at_ - begin);
   if (check_.is_closed()) {
-    end_for_good();  // by a function that this call has called; another thread does it itself, too
+    end_for_good();  // requested by a function within this call; another thread ends it itself
   }
   return batch;
 }
@@ -198,7 +198,7 @@ void RankLoader::count_for_statistics(const std::optional<Sample>& batch,
   consumer_.worker_wait += wait;
 }
 
-// What read() gave becomes part of the position, and gets its place. Note [Position].
+// Adds the batch of read() to the position and sets its place. Note [Position].
 void RankLoader::count_delivery(std::size_t local_index, Sample& batch) {
   log_yield(local_index, batch);
   const Turn turn = now_.turns.of(local_index);
@@ -282,8 +282,8 @@ void RankLoader::end_failed() {
   }
 }
 
-// Workers go on, so what next() has taken from them stays taken (now_ is ahead of the position).
-// Pipelines in this process were left in the middle of a batch: the next call makes them again.
+// Workers continue, so what next() has taken from them stays taken (now_ is ahead of the position).
+// Pipelines in this process stopped in the middle of a batch: the next call recreates them.
 void RankLoader::end_interrupted() {
   if (local_.running()) {
     forget_attempt();
@@ -299,7 +299,7 @@ void RankLoader::end_interrupted() {
   }
 }
 
-// Goes on in the next epoch where the policy does not end the logical shard with each.
+// Continues with the next epoch unless the policy ends each epoch.
 std::optional<Sample> RankLoader::next_in_turn() {
   while (true) {
     while (const std::optional<std::size_t> local_index = now_.turns.next()) {
@@ -328,7 +328,7 @@ void RankLoader::stop() {
     {
       const MutexLock lock(mutex_);
       if (lost_position_) {
-        failure_ = lost_position_;  // or the next next() would begin where this run began
+        failure_ = lost_position_;  // otherwise the next next() would start where this run started
       }
     }
     if (failure_) {
@@ -359,7 +359,7 @@ void RankLoader::end_for_good() {
   local_.stop();
   if (group_) {
     group_->stop();
-    std::unique_ptr<WorkerGroup> ended;  // its end takes a while, and needs no lock
+    std::unique_ptr<WorkerGroup> ended;  // destroyed without the lock, since that takes a while
     const MutexLock lock(mutex_);
     ended_workers_ = group_->statistics();
     ended.swap(group_);

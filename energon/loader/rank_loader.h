@@ -2,15 +2,15 @@
 //
 // The logical shards of the rank deliver their batches in turn (Turns in
 // energon/checkpoint/loader_state.h); one that reached the end of its epoch is skipped until all
-// have. What concerns the position (save, restore, rewind) is in rank_loader_position.cpp. The
-// saved state covers only delivered batches. Batches that workers made ahead are not in it and are
-// made again after a restore. A failed next() does not change the state: it can be saved after any
-// error, and is then the position after the last delivered batch.
+// have. Saving, restoring and rewinding are in rank_loader_position.cpp. The saved state covers
+// only delivered batches; batches that workers made ahead are made again after a restore. A failed
+// next() does not change the state, so after any error, it can be saved and is the position after
+// the last delivered batch.
 //
-// Note [Position]: a next() works on a place of its own (now_). What it delivers becomes part of
-// the position in one step, under a mutex that it never holds while it waits or makes a batch. So
-// the position can be read at any time. A batch of a worker is released in the same step, because
-// from then on the worker may overwrite the checkpoint before it.
+// Note [Position]: next() works on a private place (now_). A delivery updates the position in one
+// step, under a mutex that is never held while next() waits or makes a batch. So the position can
+// be read at any time. The same step releases the batch of a worker, because from then on the
+// worker may overwrite the checkpoint before the batch.
 
 #pragma once
 
@@ -44,14 +44,14 @@
 
 namespace energon {
 
-// Lets one call of a loader run at a time, and lets short calls of other threads in beside it.
+// Admits one call of a loader at a time, plus short calls of other threads.
 //
-// A loader is for one thread at a time. That two threads take batches at once is a mistake of the
-// program, which would otherwise be seen as damaged batches or a crash. What only looks at the
-// loader, such as a save, is welcome from any thread: if no call runs, it is the one that runs, and
-// the next call waits for it; else it must do with what is safe beside another call.
+// A loader is for one thread at a time. Without this check, a program whose threads take batches at
+// once would see damaged batches or crash. Calls that only read, such as a save, may come from any
+// thread: if no call runs, such a call runs alone, and the next call waits for it; otherwise it
+// must restrict itself to what is safe during another call.
 
-/// Thread-safe. In a forked child of the process that made it, every call is let in, because the
+/// Thread-safe. In a forked child of the process that made it, every call is admitted, because the
 /// thread that was in a call does not exist there.
 class OneCaller {
  public:
@@ -76,12 +76,12 @@ class OneCaller {
   /// call runs.
   [[nodiscard]] Call enter(const char* what);
 
-  /// For a call that takes a moment and that must not end others. Nothing if a call runs that is
-  /// not brief, or waits to: then the caller must not touch what that call uses.
+  /// For a brief call that must not fail others. Returns nullopt if a call that is not brief runs
+  /// or waits; the caller must then not touch what that call uses.
   [[nodiscard]] std::optional<Call> enter_briefly(const char* what);
 
-  /// As enter(), but waits until the call of another thread has ended. Nothing if the calling
-  /// thread itself is in a call.
+  /// Like enter(), but waits until the call of another thread has ended. Returns nullopt if the
+  /// calling thread itself is in a call.
   [[nodiscard]] std::optional<Call> enter_after_others(const char* what);
 
  private:
@@ -101,10 +101,9 @@ class OneCaller {
   int waiting_ ENERGON_GUARDED_BY(mutex_) = 0;  // calls that are not brief
 };
 
-// Where a rank stands after what it delivered, and the way back: what each of the last batches
-// changed.
+// The position of a rank after its deliveries, and a log of the last deliveries to undo them.
 
-/// Counters at the start of an epoch. An epoch without one usable batch is an error.
+/// Counters at the start of an epoch. An epoch without any usable batch is an error.
 struct EpochStart {
   std::int64_t batches;
   std::uint64_t failures;
@@ -130,17 +129,17 @@ struct RankPosition {
   }
 };
 
-/// Undoes deliveries. A batch takes 32 bytes; only where a logical shard or the rank ended an epoch
-/// is the whole place kept. Not thread-safe.
+/// A log to undo deliveries. A batch takes 32 bytes; the complete place is stored only if a logical
+/// shard or the rank ended an epoch. Not thread-safe.
 class DeliveryLog {
  public:
   /// Keeps the last `batches` deliveries.
   explicit DeliveryLog(std::int64_t batches) : most_(batches) {}
 
-  /// Forgets everything. The logical shards have delivered these numbers of batches, the rank all
-  /// `batch_index`.
+  /// Forgets everything, and starts with the numbers of batches delivered by each logical shard and
+  /// by the rank (`batch_index`).
   void begin(std::vector<std::int64_t> delivered, std::int64_t batch_index);
-  /// The `batch_index` given to begin(). Earlier positions are unknown.
+  /// The `batch_index` passed to begin(). Earlier positions are unknown.
   std::int64_t begin_index() const { return begin_index_; }
 
   /// A delivery that can no longer be undone.
@@ -149,28 +148,27 @@ class DeliveryLog {
     bool is_place;  ///< first() may have changed for other logical shards, too
   };
 
-  /// Records that the next batch of logical shard `local_index` is delivered. `certificate`: of the
-  /// logical shard, before it. `place`: the one before, if more than the turn of the logical shard
-  /// changes. Returns what was forgotten for it.
+  /// Records the delivery of the next batch of logical shard `local_index`. `certificate` is that
+  /// of the logical shard before the batch; `place` is the previous place, needed if more than the
+  /// turn of the logical shard changes. Returns the delivery that was dropped to make room.
   std::optional<Forgotten> add_batch(std::size_t local_index, const Certificate& certificate,
                                      std::optional<EpochPlace> place);
-  /// Records that the end of an epoch is reported. `place`: the one before.
+  /// Records that the end of an epoch is reported. `place` is the previous place.
   void add_end(EpochPlace place);
 
-  /// Where logical shard `local_index` was before all that can be undone. `now`: the place after
-  /// all that was added.
+  /// The position of logical shard `local_index` before everything that can be undone. `now` is the
+  /// place after everything that was added.
   CheckpointPlace first(std::size_t local_index, const EpochPlace& now) const;
 
-  /// The position after `batch_index` batches, before the end of an epoch that may follow was
-  /// reported. `now`: the position after all that was added. Requires: all
-  /// batches since then can be undone.
+  /// The position after `batch_index` batches, before reporting an end of the epoch that may
+  /// follow. `now` is the position after everything that was added. Requires: all batches since
+  /// then can be undone.
   RankPosition position_at(std::int64_t batch_index, RankPosition now) const;
 
-  /// Forgets what was added after `batch_index`; `now` as for position_at().
+  /// Forgets everything after `batch_index`; `now` as for position_at().
   void go_back(std::int64_t batch_index, const RankPosition& now);
 
-  /// The number of the last batches that can be undone with checkpoints from `oldest[logical
-  /// shard]` on.
+  /// Number of batches that can be undone with checkpoints from `oldest[logical shard]` on.
   std::int64_t batches_after(std::span<const CheckpointPlace> oldest,
                              const RankPosition& now) const;
 
@@ -180,7 +178,7 @@ class DeliveryLog {
   struct Entry {
     std::uint32_t local_index;  // kNoLogicalShard: the end of an epoch
     Certificate certificate;
-    std::unique_ptr<const EpochPlace> place;  // null: only the logical shard's turn changed
+    std::unique_ptr<const EpochPlace> place;  // null if only the logical shard's turn changed
   };
 
   void push(Entry entry);
@@ -190,13 +188,13 @@ class DeliveryLog {
 
   const std::int64_t most_;
   std::deque<Entry> entries_;             // newest last
-  std::deque<const EpochPlace*> places_;  // of those that have one
+  std::deque<const EpochPlace*> places_;  // of the entries that have one
   std::int64_t batches_ = 0;
   std::int64_t begin_index_ = 0;
   std::vector<std::int64_t> first_counts_;
 };
 
-/// How a call reads the position.
+/// How a call may read the position.
 enum class Access : std::uint8_t {
   kAlone,   ///< no other call runs until it returns
   kBeside,  ///< another call may run, in this thread or another one
@@ -209,38 +207,38 @@ class RankLoader {
   /// `type` is the loader's name in the debug log.
   RankLoader(std::string_view type, PipelineFactory make_pipeline, const LoaderOptions& options);
 
-  /// The next batch, with its place in the job; nothing once at the end of each epoch, after which
-  /// the next epoch begins.
-  /// Whatever a pipeline throws becomes an Error (to_error()); every further call throws
-  /// the same Error. What options.wait_check throws leaves the call as it is; the position is then
-  /// that before the call, and the next call goes on. Throws Error (kCancelled) after close().
+  /// The next batch, with its place in the job; nullopt once at the end of each epoch, after which
+  /// the next epoch begins. Whatever a pipeline throws becomes an Error (to_error()), which every
+  /// further call throws again. An exception of options.wait_check is passed through; the position
+  /// is then unchanged, and the next call continues. Throws Error (kCancelled) after close().
   std::optional<Sample> next();
 
-  /// The position after the delivered batches. Also works after next() has thrown an Error, which
-  /// ends the workers. Thread-safe with Access::kBeside.
+  /// The position after the delivered batches. Also works after next() has thrown an Error (which
+  /// ends the workers). Thread-safe with Access::kBeside.
   SavableDataLoaderState save_state(Access access);
-  /// The position after `batch_index` batches, before the end of an epoch that may follow was
-  /// reported. Alone, it asks the command threads of the workers, which have a moment to answer.
-  /// Thread-safe with Access::kBeside. Throws Error: kInvalidArgument, with the earliest batch that
-  /// can be reached, if it is before that one or not delivered; those of save_state().
+  /// The position after `batch_index` batches, before reporting an end of the epoch that may
+  /// follow. With Access::kAlone, queries the command threads of the workers, with a short
+  /// deadline. Thread-safe with Access::kBeside. Throws Error: kInvalidArgument, with the earliest
+  /// reachable batch, if `batch_index` is before it or not delivered; those of save_state().
   SavableDataLoaderState state_at(std::int64_t batch_index, Access access);
   /// The lowest batch index that state_at() reaches. Thread-safe.
   std::int64_t earliest_state() const;
 
   /// Goes back to state_at(batch_index) and keeps the history before it. Ends the workers, whatever
-  /// their condition. Throws as state_at(); then nothing has changed.
+  /// their condition. Throws like state_at(), and then changes nothing.
   void rewind(std::int64_t batch_index);
-  /// Throws Error: kMismatch with all differences, kInvalidArgument while workers run; then nothing
-  /// has changed. Starts a new history, unless `state` is the current position.
+  /// Continues from `state`. Starts a new history, unless `state` is the current position. Throws
+  /// Error: kMismatch with all differences, kInvalidArgument while workers run; then changes
+  /// nothing.
   void restore_state(const SavableDataLoaderState& state);
   /// Ends the workers and keeps the position.
   void stop();
-  /// Ends the workers and the fork server for good and keeps the position. Ends a next() of another
-  /// thread first, which throws; from within a function or check that next() calls, next() itself
-  /// closes when it ends. Idempotent, thread-safe.
+  /// Ends the workers and the fork server permanently and keeps the position. First interrupts a
+  /// next() of another thread, which throws. If called from a function or check within next(),
+  /// takes effect when next() ends. Idempotent, thread-safe.
   void close();
 
-  /// Which call of the loader runs.
+  /// The current call of the loader.
   OneCaller& caller() { return caller_; }
 
   // All of the following are thread-safe.
@@ -250,27 +248,27 @@ class RankLoader {
 
   /// Number of epochs whose end was reported.
   std::int64_t epochs_ended() const;
-  /// Batches still to come in this epoch, at its end those of the next one; nothing if the epoch
+  /// Number of batches left in this epoch, or at its end, in the next one; nullopt if the epoch
   /// never ends.
   std::optional<std::int64_t> batches_left() const;
-  /// Batches in one epoch of this rank; nothing if the epoch never ends.
+  /// Number of batches in one epoch of this rank; nullopt if the epoch never ends.
   std::optional<std::int64_t> epoch_size() const { return sizes_.of_rank(); }
 
   const PipelineFactory& make_pipeline() const { return make_pipeline_; }
   const LoaderOptions& options() const { return options_; }
 
   std::vector<int> worker_pids() const;
-  /// Totals since the logical shard was made; stops and restores do not reset them.
+  /// Totals since the loader was created; stops and restores do not reset them.
   LoaderStatistics stats() const;
 
  private:
-  /// Where a logical shard stands: a checkpoint of a worker or of the history, or the pipeline's
+  /// The position of a logical shard: a checkpoint of a worker or of the history, or the pipeline's
   /// state.
   struct Found {
-    std::string encoded;  // empty: `position`
+    std::string encoded;  // if empty, use `position`
     SavableDatasetCheckpoint position;
   };
-  /// A position as it was copied, with nothing decoded yet.
+  /// A copied position, not yet decoded.
   struct Snapshot {
     RankPosition position;
     std::vector<Found> logical_shards;
@@ -331,28 +329,31 @@ class RankLoader {
 
   std::optional<Error> failure_;
 
-  // What a next() has come to; its own, unless it delivers.
+  // The progress of next(), private until it delivers.
   EpochPlace now_;
   bool is_place_changed_ = false;  // other than by deliveries
 
   // Note [Position].
   mutable Mutex mutex_;
-  std::vector<SavableDatasetCheckpoint> start_ ENERGON_GUARDED_BY(mutex_);  // of each logical shard
+  std::vector<SavableDatasetCheckpoint> start_
+      ENERGON_GUARDED_BY(mutex_);  // for each logical shard
   RankPosition position_ ENERGON_GUARDED_BY(mutex_);
   DeliveryLog deliveries_ ENERGON_GUARDED_BY(mutex_);
-  std::optional<Error> lost_position_ ENERGON_GUARDED_BY(mutex_);  // why it is not known
+  std::optional<Error> lost_position_ ENERGON_GUARDED_BY(mutex_);  // why the position is not known
   ConsumerStatistics consumer_ ENERGON_GUARDED_BY(mutex_);
-  std::vector<WorkerStatistics> ended_workers_ ENERGON_GUARDED_BY(mutex_);  // what they counted
+  std::vector<WorkerStatistics> ended_workers_
+      ENERGON_GUARDED_BY(mutex_);  // statistics of ended workers
 
   mutable EpochSizes sizes_{make_pipeline_, options_.worker_config};
 
   mutable Mutex config_mutex_;
-  mutable std::optional<BoxedJson> config_ ENERGON_GUARDED_BY(config_mutex_);  // at the first use
+  mutable std::optional<BoxedJson> config_
+      ENERGON_GUARDED_BY(config_mutex_);  // set at the first use
 
-  std::optional<std::chrono::steady_clock::time_point> returned_at_;  // from next()
+  std::optional<std::chrono::steady_clock::time_point> returned_at_;  // when next() last returned
   DebugLog log_;
   std::optional<std::int64_t> iter_index_;  // batches of this epoch, from its first next() on
-  std::int64_t global_index_ = 0;           // batches since the logical shard was made
+  std::int64_t global_index_ = 0;           // batches since the loader was created
 };
 
 }  // namespace energon

@@ -1,6 +1,5 @@
-// The position of a rank: what is kept of it and how it is read, earlier positions, and how the
-// rank goes on from one of them or from another state. How deliveries change it is in
-// rank_loader.cpp.
+// The position of a rank: how it is kept and read, earlier positions, and how the rank continues
+// from one of them or from another state. Deliveries, which change it, are in rank_loader.cpp.
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +19,7 @@ namespace energon {
 
 // --- Keeping the position ---
 
-// A next() that failed changed nothing.
+// A failed next() has not changed the position.
 void RankLoader::forget_attempt() {
   if (is_place_changed_) {
     const MutexLock lock(mutex_);
@@ -29,7 +28,7 @@ void RankLoader::forget_attempt() {
   }
 }
 
-// Called before the workers or pipelines end: moves start_ to the current position and copies the
+// Called before the workers or pipelines end: sets start_ to the current position and copies the
 // checkpoints before it into the history. Returns false if the history is lost.
 bool RankLoader::keep_position(Reads reads) {
   const MutexLock lock(mutex_);
@@ -49,7 +48,7 @@ void RankLoader::take_history() {
   for (std::size_t i = 0; i < start_.size(); ++i) {
     const CheckpointPlace position = position_.of(i);
     if (!running()) {
-      history_.forget_after(i, position);  // of a batch that was made and not delivered
+      history_.forget_after(i, position);  // drops checkpoints of batches not delivered
       continue;
     }
     if (options_.checkpoint_history == 0) {
@@ -57,7 +56,7 @@ void RankLoader::take_history() {
     }
     const std::optional<CheckpointPlace> oldest = group_->oldest_checkpoint(i);
     if (oldest && *oldest > place_of(start_[i])) {
-      history_.forget(i);  // the worker has given up some that follow
+      history_.forget(i);  // the worker has dropped some later ones
     }
     for (std::string& checkpoint : group_->checkpoints_until(i, position)) {
       history_.add(i, std::move(checkpoint));
@@ -73,7 +72,7 @@ void RankLoader::begin_history() {
 
 // --- Reading the position ---
 
-// A copy in a forked child must neither wait for the mutex nor read what the workers write.
+// In a forked child, do not wait for the mutex nor read what the workers write.
 void RankLoader::check_process() const {
   if (options_.worker_config.num_workers > 0) {
     owner_.check("a loader");
@@ -98,18 +97,19 @@ RankLoader::Found RankLoader::found_at(std::size_t local_index, const RankPositi
       return {std::move(encoded), {}};
     }
     if (place.index > begin) {
-      check_reach(position.batch_index);  // the worker may have given it up just now
-      // The start would do, but for samples that were left out on the way and may not be again.
+      check_reach(position.batch_index);  // the worker may just have dropped it
+      // The start checkpoint is no substitute: samples left out since then may not be left out
+      // again.
       throw Error(
           ErrorCode::kCorruptData,
           fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "
-                      "holds no whole checkpoint: something wrote over it",
+                      "has no complete checkpoint: something wrote over it",
                       place.index, start.logical_shard),
           {.worker = options_.worker_config.worker_of(static_cast<int>(local_index))});
     }
   }
   std::optional<CheckpointHistory::Entry> kept = history_.newest(local_index, place);
-  // A checkpoint of the history may have been made after samples were left out, or a whole epoch.
+  // A checkpoint of the history may follow samples, or a whole epoch, that were left out.
   if (place.index == begin && start.epoch <= place.epoch &&
       (!kept || kept->place < place_of(start))) {
     return {{}, start};
@@ -209,7 +209,7 @@ std::optional<std::int64_t> RankLoader::batches_left() const {
 
 namespace {
 
-// How long the command threads of the workers have to say which checkpoints to take.
+// Deadline for the workers' command threads to choose the checkpoints.
 constexpr std::chrono::milliseconds kAnswerTime{100};
 
 }  // namespace
@@ -222,7 +222,7 @@ std::int64_t RankLoader::earliest() const {
     oldest.push_back(history_.oldest(i).value_or(position_.of(i)));
     const auto in_ring = running() ? group_->oldest_checkpoint(i) : std::nullopt;
     if (in_ring && *in_ring > place_of(start_[i])) {
-      oldest.back() = *in_ring;  // the worker has given up the first ones of this run
+      oldest.back() = *in_ring;  // the worker has dropped the first ones of this run
     }
   }
   return position_.batch_index - deliveries_.batches_after(oldest, position_);
@@ -245,7 +245,7 @@ void RankLoader::check_reach(std::int64_t batch_index) const {
   }
   if (batch_index < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch index {} is negative; it is the number of batches delivered "
+                fmt::format("batch index {} is negative; expected the number of batches delivered "
                             "before the position",
                             batch_index));
   }
@@ -259,7 +259,7 @@ void RankLoader::check_reach(std::int64_t batch_index) const {
   if (const std::int64_t first = earliest(); batch_index < first) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("the state after {} batches is not kept: the earliest one is that "
+        fmt::format("the state after {} batches is not kept: the earliest one is "
                     "after {} batches, of {} delivered. To reach back farther, raise "
                     "checkpoint_history ({} batches) or checkpoint_history_bytes (now {} bytes)",
                     batch_index, first, position_.batch_index, options_.checkpoint_history,
@@ -283,7 +283,7 @@ RankLoader::Indexes RankLoader::ask_workers(std::int64_t batch_index) {
     if (!check_.is_closed()) {
       throw;
     }
-    return {};  // close() waits for this call, which needs no answers
+    return {};  // close() waits for this call, so do not wait for answers
   }
 }
 
@@ -356,11 +356,12 @@ bool RankLoader::has_position(const SavableDataLoaderState& state) const {
 void RankLoader::restore_state(const SavableDataLoaderState& state) {
   refuse_if_closed();
   if (running()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("cannot restore while the {} workers of this loader run; restore "
-                            "before the first next(), or "
-                            "call stop() first",
-                            options_.worker_config.num_workers));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("cannot restore while the {} workers of this loader are running; restore "
+                    "before the first next(), or "
+                    "call stop() first",
+                    options_.worker_config.num_workers));
   }
   SavableDataLoaderState fitted =
       fit_state(state, config(), make_pipeline_, options_.worker_config);
@@ -378,8 +379,8 @@ void RankLoader::restore_state(const SavableDataLoaderState& state) {
   position.batch_index = fitted.batch_index;
   static_assert(std::is_nothrow_move_assignable_v<RankPosition>);
   static_assert(std::is_nothrow_move_assignable_v<decltype(start_)>);
-  // Nothing below throws but for the history, which only state_at() needs: the state was tried on
-  // fresh pipelines, and all memory is there.
+  // Below, only the history can throw, which only state_at() needs: the state was tested on fresh
+  // pipelines, and all memory is allocated.
   local_.stop();
   go_on_from(std::move(fitted.checkpoints), std::move(position));
   if (!keeps_history) {
@@ -463,7 +464,7 @@ void DeliveryLog::undo(const Entry& entry, RankPosition& position) {
   }
 }
 
-// The ends of epochs after that batch are counted, too.
+// Also counts ends of epochs after that batch.
 std::size_t DeliveryLog::entries_after(std::int64_t batch_index, std::int64_t now) const {
   std::size_t entries = 0;
   while (entries < entries_.size()) {
@@ -502,7 +503,7 @@ std::int64_t DeliveryLog::batches_after(std::span<const CheckpointPlace> oldest,
   std::int64_t batches = 0;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
     if (entry->local_index != kNoLogicalShard) {
-      if (!is_in_reach) {  // after the ends of epochs that are undone with the batch before
+      if (!is_in_reach) {  // after ends of epochs that are undone with the previous batch
         break;
       }
       ++batches;

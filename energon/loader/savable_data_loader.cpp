@@ -52,10 +52,11 @@ void SavableDataLoader::rewind(std::int64_t batch_index) {
 void SavableDataLoader::restore_state_rank(const SavableDataLoaderState& state) {
   const OneCaller::Call call = loader_->caller().enter("restore_state_rank()");
   if (!state.adapters.empty()) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("the state is of a {}: restore it into such an adapter, this is the "
-                            "loader alone",
-                            source_kind(state)));
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("the state belongs to a {}: restore it into such an adapter, not into the "
+                    "loader alone",
+                    source_kind(state)));
   }
   loader_->restore_state(state);
 }
@@ -82,7 +83,7 @@ std::int64_t SavableDataLoader::epoch() const { return loader_->epochs_ended(); 
 
 Config SavableDataLoader::state_config() { return loader_->config(); }
 
-// The data of a job of one rank is its own.
+// With one rank, there is nothing to compare.
 Config SavableDataLoader::common_settings() const {
   return options().worker_config.world_size > 1 ? common_config(loader_->config()) : Config();
 }

@@ -24,7 +24,7 @@ namespace energon {
 
 namespace {
 
-// How long the report of a worker's end may take.
+// Deadline for the report of a worker's end.
 constexpr std::chrono::seconds kReportLimit{2};
 
 // How long a worker that was killed may take to end. Longer only if it hangs in the kernel.
@@ -44,7 +44,7 @@ BatchHead head_of(ByteView unit, const ErrorContext& place) {
 std::string LiveWorker::doing() const {
   const auto item = channel_->status().item();
   if (!item) {
-    return "it had not begun";
+    return "it had not started";
   }
   std::string text =
       fmt::format("it was making batch {} of logical shard {}", item->second, item->first);
@@ -54,7 +54,7 @@ std::string LiveWorker::doing() const {
   return text;
 }
 
-// The first sample that a function of the user was working on, if it was in one.
+// The first sample of the current user function, if any.
 ErrorContext LiveWorker::place_of_work() const {
   ErrorContext context = place();
   if (const auto work = current_work(channel_->statistics())) {
@@ -76,7 +76,7 @@ Error LiveWorker::death(WaitCheck* check) const {
   };
   Error error = around_.fork_server.death_of(process_, deadline_after(kReportLimit), detail, check);
   if (!around_.fork_server.alive()) {
-    return error.with(place());  // no sample has to do with it
+    return error.with(place());  // no sample is involved
   }
   return error.with(place_of_work());
 }
@@ -86,14 +86,15 @@ void LiveWorker::throw_dead() const { throw death(&around_.check); }
 void LiveWorker::throw_stuck(std::string_view what) const {
   throw Error(
       ErrorCode::kTimeout,
-      fmt::format("worker {} (pid {}) made no progress for {} ms while the loader waited "
-                  "for {}: no batch, no call of a function, no byte of a file; {}. If one call "
-                  "takes that long, raise the option timeout",
-                  process_.worker_id, pid(), around_.options.timeout.count(), what, doing()),
+      fmt::format(
+          "worker {} (pid {}) made no progress for {} ms while the loader waited "
+          "for {}: no batch, no call of a function, no byte read from a file; {}. If one call "
+          "takes that long, raise the option timeout",
+          process_.worker_id, pid(), around_.options.timeout.count(), what, doing()),
       place_of_work());
 }
 
-// Changes with each batch, each call of a function that begins, and each read of a file that ends.
+// Changes with each batch, the begin of each function call, and the end of each file read.
 std::uint64_t LiveWorker::progress() const {
   const WorkerStatus& status = channel_->status();
   const StatisticsBlock* const block = find_statistics(channel_->statistics());
@@ -182,7 +183,7 @@ LiveWorker::Received LiveWorker::receive(ByteView unit) {
   const std::uint64_t references = head.slot_count * std::uint64_t{sizeof(SlotReference)};
   if ((head.slot_count == 0 && head.inlined_bytes == 0) ||
       unit.size() - sizeof(head) != references + head.inlined_bytes) {
-    throw Error(ErrorCode::kCorruptData, "a batch from a worker names a wrong number of slots",
+    throw Error(ErrorCode::kCorruptData, "a batch from a worker has a wrong number of slots",
                 place());
   }
   Received received;
@@ -202,14 +203,14 @@ LiveWorker::Received LiveWorker::receive(ByteView unit) {
   }
   if (head.encoded_offset > slots[0].size() ||
       head.encoded_bytes > slots[0].size() - head.encoded_offset) {
-    throw Error(ErrorCode::kCorruptData, "a batch from a worker does not lie in its slot", place());
+    throw Error(ErrorCode::kCorruptData, "a batch from a worker is not within its slot", place());
   }
   received.encoded = slots[0].text().substr(head.encoded_offset, head.encoded_bytes);
   return received;
 }
 
-// Reports count when the batch that they precede arrives: if the worker dies before that, the batch
-// is made again and reports again.
+// Reports count when the batch after them arrives: if the worker dies before that, the batch is
+// made and reported again.
 void LiveWorker::receive_reports(ByteView unit) {
   const Received received = receive(unit);
   channel_->samples().release();
@@ -274,7 +275,7 @@ std::optional<CheckpointAnswer> LiveWorker::checkpoint_answer(std::size_t local_
     }
     std::memcpy(&answer, unit.bytes.data(), sizeof(answer));
     channel_->results().release();
-    // An answer that came too late for an earlier call may come first; it is passed over.
+    // A late answer to an earlier call may come first; skip it.
     if (answer.local_index == local_index && answer.delivered == delivered) {
       return answer;
     }
@@ -284,10 +285,10 @@ std::optional<CheckpointAnswer> LiveWorker::checkpoint_answer(std::size_t local_
 void LiveWorker::add_statistics(WorkerStatistics& sum) const {
   const StatisticsBlock* const block = find_statistics(channel_->statistics());
   if (block == nullptr) {
-    return;  // scribbled over: nothing to learn, and nothing to fail for
+    return;  // overwritten: ignore it rather than fail
   }
   WorkerStatistics run = read_statistics(*block);
-  // Both counters are only roughly of the same moment.
+  // The two counters are not read at exactly the same time.
   const std::uint64_t made = std::clamp<std::uint64_t>(
       run.batches, taken_,
       taken_ + static_cast<std::uint64_t>(most_batches_ahead(around_.options)));
@@ -302,7 +303,7 @@ void LiveWorker::end(Deadline deadline) {
       process_.process.wait_ended(deadline_after(kKilledEndsWithin));
     }
   } catch (const Error&) {
-    // The worker is gone or unkillable; the fork server reaps it whenever it ends.
+    // The worker is gone or unkillable; the fork server reaps it when it ends.
   }
   if (ended()) {
     channel_->set_worker_ended();
@@ -329,7 +330,7 @@ WorkerGroup::WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& opt
                    {.hooks = options.fork_hooks, .stop_grace = kStopGrace}),
       ended_workers_(static_cast<std::size_t>(options.worker_config.num_workers)) {}
 
-// Before their memory is left, which batches may outlive.
+// Before leaving their memory, which batches may outlive.
 WorkerGroup::~WorkerGroup() {
   if (owner_.is_current()) {
     end_workers();
@@ -394,14 +395,14 @@ void WorkerGroup::end_workers() {
 }
 
 void WorkerGroup::stop() {
-  owner_.check("a loader");  // or a copy of it in a forked child would end the parent's workers
+  owner_.check("a loader");  // otherwise a copy in a forked child would end the parent's workers
   std::vector<std::uint64_t> deaths;
   for (const LiveWorker& worker : workers()) {
     deaths.push_back(worker.ended() ? 1 : 0);
   }
   end_workers();
   worker_fds_.clear();
-  std::vector<LiveWorker> ended;  // their memory is unmapped without the lock
+  std::vector<LiveWorker> ended;  // unmapped without the lock
   const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < deaths.size(); ++i) {
     ended_workers_[i].deaths += deaths[i];
@@ -476,7 +477,7 @@ std::string WorkerGroup::newest_checkpoint(std::size_t local_index,
   };
   auto found = ring.newest_not_after(delivered);
   if (found && is_late(*found)) {
-    // A later epoch from which all was left out, so that the number of batches did not change.
+    // A later, empty epoch (all samples left out), so the number of batches did not change.
     std::vector<Checkpoint> all = ring.between(0, delivered);
     while (!all.empty() && is_late(all.back())) {
       all.pop_back();

@@ -1,10 +1,10 @@
 // The parent's view of the workers of one loader.
 //
-// A fork server is forked when the group is made; workers are forked from it when the group starts.
-// If a worker dies, or makes no progress for the timeout, calls throw an Error that says which
-// worker it was, how it ended and what it was doing. A worker that has delivered all of its epoch
-// may die: nobody reads from it until the next epoch, for which the group is started again. A
-// LiveWorker is one of the running workers, a WorkerGroup all of them.
+// A group forks its fork server when it is created, and its workers from the fork server when it
+// starts. If a worker dies, or makes no progress for the timeout, calls throw an Error with the
+// worker, how it ended and what it was doing. A worker may die after it has delivered its whole
+// epoch: nobody reads from it until the next epoch, for which the group is started again. A
+// LiveWorker is one running worker, a WorkerGroup all of them.
 
 #pragma once
 
@@ -35,19 +35,18 @@
 
 namespace energon {
 
-/// What the workers of a group share. Each outlives the workers.
+/// Shared by the workers of a group. All members outlive the workers.
 struct WorkerEnvironment {
   const LoaderOptions& options;
   ForkServer& fork_server;
-  WaitCheck& check;      ///< is looked at while read() and checkpoint_answer() wait
+  WaitCheck& check;      ///< polled while read() and checkpoint_answer() wait
   FailureLog& failures;  ///< takes the failures that precede what the worker delivered
 };
 
-/// One running worker: its messages, commands, and how it ended. For one thread at a time. Calls
-/// that wait throw Error that says which worker it was and what it
-/// was doing: kWorkerDied if it or the fork server is dead, kTimeout if it made no progress for
-/// options.timeout (no batch, no call of a function, no byte read from a file); and what the check
-/// throws, after which the call may be repeated.
+/// One running worker: its messages, commands, and end. For one thread at a time. Waiting calls
+/// throw an Error with the worker and what it was doing: kWorkerDied if it or the fork server is
+/// dead, kTimeout if it made no progress for options.timeout (no batch, no call of a function, no
+/// byte read from a file); and what the check throws, after which the call may be repeated.
 class LiveWorker {
  public:
   LiveWorker(std::unique_ptr<ParentEndpoint> channel, WorkerProcess process,
@@ -62,17 +61,17 @@ class LiveWorker {
   /// Batches that were taken.
   std::uint64_t taken() const { return taken_; }
 
-  /// The next batch, which must be of logical shard `local_index`; nothing at the end of its epoch.
-  /// What the worker committed before it died is read first. Throws Error: also what the worker's
-  /// pipeline threw, with the worker's id. take() is to be called after each batch, before the next
-  /// call.
+  /// The next batch, which must be from logical shard `local_index`; nullopt at the end of its
+  /// epoch. Batches that the worker committed before its death are read first. Also throws the
+  /// Error of the worker's pipeline, with the worker's id. Call take() after each batch, before the
+  /// next call.
   std::optional<Sample> read(std::size_t local_index);
   void take();
 
   void send(const Command& command, Deadline deadline);
   /// Tells the worker to start `epoch`. Requires: it has delivered the end of the one before.
   void start_epoch(std::int64_t epoch, Deadline deadline);
-  /// Whether it died after that, but before it began the epoch.
+  /// Whether the worker died after start_epoch(), but before it began the epoch.
   bool died_before_epoch() const;
   /// Sends a command if there is room for it. Returns whether there was.
   bool try_send(const Command& command);
@@ -80,20 +79,20 @@ class LiveWorker {
   /// batches; nullopt if the worker dies or does not answer until `deadline`.
   std::optional<CheckpointAnswer> checkpoint_answer(std::size_t local_index,
                                                     std::uint64_t delivered, Deadline deadline);
-  /// The checkpoints of the worker's logical shard with this number within the worker.
+  /// The checkpoints of the worker's logical shard with this index within the worker.
   const CheckpointReader& checkpoints(std::size_t place) const {
     return channel_->checkpoints(place);
   }
 
-  /// Adds what this run counted.
+  /// Adds the counters of this run.
   void add_statistics(WorkerStatistics& sum) const;
 
   /// Asks the worker to end.
   void close() { channel_->close(); }
   /// Ends it, by SIGKILL if it still runs at the deadline.
   void end(Deadline deadline);
-  /// The death of the worker, or of the fork server if that came first. Looks at `check`, if there
-  /// is one, while it waits for the fork server's report.
+  /// The death of the worker, or of the fork server if that came first. Polls `check`, if not null,
+  /// while it waits for the fork server's report.
   Error death(WaitCheck* check) const;
 
  private:
@@ -119,8 +118,8 @@ class LiveWorker {
   WorkerEnvironment around_;
   std::uint64_t taken_ = 0;
   std::optional<std::uint64_t> progress_before_epoch_;  // when start_epoch() was called
-  FailureCounts pending_;  // failures before a batch that has not arrived or is not taken
-  NumberedShards shards_;  // that its batches have named
+  FailureCounts pending_;  // failures before a batch that has not arrived or was not taken
+  NumberedShards shards_;  // named by its batches
 };
 
 /// For one thread at a time, except for the functions that say so.
@@ -128,8 +127,8 @@ class WorkerGroup {
  public:
   /// Forks the fork server; `make_pipeline` is copied into it. Requires:
   /// options.worker_config.num_workers > 0. Throws Error (kResourceExhausted, kUnsupported). The
-  /// destructor ends all workers. The workers' failure reports go to `failures`. The waits of
-  /// start(), read() and ask_for_checkpoints() look at `check`; what it throws leaves them, and the
+  /// destructor ends all workers. The workers' failure reports go to `failures`. start(), read()
+  /// and ask_for_checkpoints() poll `check` while they wait and pass its exceptions through; the
   /// call may be repeated. Both must outlive the group.
   WorkerGroup(PipelineFactory make_pipeline, const LoaderOptions& options, FailureLog& failures,
               WaitCheck& check);
@@ -140,24 +139,24 @@ class WorkerGroup {
   /// Starts all workers in epoch `epoch`, each logical shard of the rank at its checkpoint.
   /// Requires: not running, a checkpoint for each logical shard.
   void start(std::span<const SavableDatasetCheckpoint> checkpoints, std::int64_t epoch);
-  /// Ends all workers, whatever their condition. Batches already handed out stay valid. Idempotent.
+  /// Ends all workers, whatever their condition. Batches already delivered stay valid. Idempotent.
   /// Throws Error (kCancelled) in a forked child.
   void stop();
   /// Thread-safe.
   bool running() const;
-  /// The death of a worker that has not delivered all of its epoch: one of its logical shards has
-  /// not ended the epoch of `turns`, which count what was read. Nothing if there is none.
+  /// The death of a worker that has not delivered its whole epoch: one of its logical shards has
+  /// not ended the epoch of `turns`, which count what was read. nullopt if there is none.
   std::optional<Error> death(const Turns& turns);
   /// Whether a worker has died since the group started.
   bool has_dead_worker() const;
 
   /// The next batch of logical shard `local_index`, whose turn it must be among the logical shards
-  /// of its worker; nothing at the end of its epoch. Throws Error: what the worker's pipeline
+  /// of its worker; nullopt at the end of its epoch. Throws Error: what the worker's pipeline
   /// threw, with the worker's id; kWorkerDied if this worker is dead and has sent nothing more;
   /// kTimeout. Call take() after each batch, before the next call.
   std::optional<Sample> read(std::size_t local_index);
-  /// Records that the batch which read() returned is delivered: from now on only positions after it
-  /// are certain to have a checkpoint, and those that the history reaches.
+  /// Records that the batch of the last read() is delivered. From now on, only positions after it
+  /// and those that the history covers are certain to have a checkpoint.
   void take(std::size_t local_index);
 
   /// Tells all workers to start epoch `epoch`. Requires: all workers have reported the end of the
@@ -165,7 +164,7 @@ class WorkerGroup {
   void start_epoch(std::int64_t epoch);
 
   /// Whether the worker of logical shard `local_index` died after start_epoch() but before it began
-  /// the epoch, so that nothing is missing of it.
+  /// the epoch, so that nothing is lost.
   bool died_before_epoch(std::size_t local_index) {
     return worker_of(local_index).died_before_epoch();
   }
@@ -185,13 +184,13 @@ class WorkerGroup {
   std::vector<std::string> checkpoints_until(std::size_t local_index,
                                              const CheckpointPlace& position) const;
 
-  /// Energon's get_checkpoint(last_sample_indexes): the command thread of the worker says which
-  /// checkpoint is the newest that is not after `delivered[i]` batches of logical shard i. nullopt
-  /// where there is none, and where the worker is dead or does not answer until `deadline`.
+  /// Energon's get_checkpoint(last_sample_indexes): the worker's command thread chooses the newest
+  /// checkpoint that is not after `delivered[i]` batches of logical shard i. nullopt if there is
+  /// none, or if the worker is dead or does not answer until `deadline`.
   std::vector<std::optional<std::int64_t>> ask_for_checkpoints(
       std::span<const std::int64_t> delivered, Deadline deadline);
 
-  /// What each worker counted, in this run and in earlier ones. Thread-safe, but not beside take().
+  /// Statistics of each worker, in this run and earlier ones. Thread-safe, except during take().
   /// Throws Error (kCancelled) in a forked child.
   std::vector<WorkerStatistics> statistics() const;
 
@@ -200,7 +199,8 @@ class WorkerGroup {
 
  private:
   void end_workers();
-  // Only the thread that starts and stops the workers changes the list, so it reads it as it is.
+  // Only the thread that starts and stops the workers changes the list, so it reads without the
+  // lock.
   std::vector<LiveWorker>& workers() ENERGON_NO_THREAD_SAFETY_ANALYSIS { return workers_; }
   LiveWorker& worker_of(std::size_t local_index) {
     return workers()[local_index % workers().size()];
@@ -219,8 +219,8 @@ class WorkerGroup {
   std::uint64_t generation_ = 0;
 
   mutable Mutex mutex_;
-  std::vector<LiveWorker> workers_ ENERGON_GUARDED_BY(mutex_);              // all or none
-  std::vector<WorkerStatistics> ended_workers_ ENERGON_GUARDED_BY(mutex_);  // of runs that ended
+  std::vector<LiveWorker> workers_ ENERGON_GUARDED_BY(mutex_);        // all or none
+  std::vector<WorkerStatistics> ended_workers_ ENERGON_GUARDED_BY(mutex_);  // of ended runs
 };
 
 }  // namespace energon

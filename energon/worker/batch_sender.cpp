@@ -13,12 +13,12 @@
 namespace energon {
 namespace {
 
-// More than may be ahead. Without checkpoints nothing else asks what the parent has taken.
+// More than the maximum ahead. Without checkpoints, nothing else queries what the parent has taken.
 constexpr std::size_t kManySent = 4096;
 
 }  // namespace
 
-// Room for a message; nothing once the channel is closed.
+// Room for a message; nullopt once the channel is closed.
 std::optional<std::span<std::byte>> BatchSender::begin(std::size_t size) {
   RingSpace space = channel_.samples().try_begin(size);
   if (space.status == RingStatus::kTimedOut) {
@@ -54,7 +54,7 @@ void BatchSender::send_failure(const Error& error) {
   try {
     send_reports();
   } catch (const Error&) {
-    // No memory for them, or the loader is closed: the failure says more than the reports.
+    // Out of memory, or the loader is closed: the failure matters more than the reports.
   }
   const std::string encoded = encode_error(error);
   const BatchHead head{.kind = SampleMessage::kFailure};
@@ -65,14 +65,14 @@ void BatchSender::send_failure(const Error& error) {
   }
 }
 
-// Samples that were left out since the last checkpoint may not be left out again (a file that was
-// missing is back), so a restore only skips batches that nothing was left out of.
+// Samples that were left out since the last checkpoint may be readable after a restore (a missing
+// file is back), so a restore only skips batches from which no sample was left out.
 bool BatchSender::has_new_drops() {
   return std::exchange(drops_, monitor_.drops()) != monitor_.drops();
 }
 
-// Units that the parent must have taken before another checkpoint may be stored; 0: it may be now.
-// Note [Kept checkpoints].
+// Units that the parent must have taken before another checkpoint may be stored; 0 if it may be
+// stored now. Note [Kept checkpoints].
 std::uint64_t BatchSender::units_before_slot(std::size_t local_index) {
   const std::optional<std::uint64_t> oldest = checkpoints_.of(local_index).oldest_after_store();
   if (!oldest) {

@@ -1,11 +1,12 @@
-// The messages of a worker's main thread to the parent, and the checkpoints that go with them.
+// Sends the batches and other messages of a worker's main thread to the parent, and stores the
+// checkpoints that belong to them.
 //
-// Note [Kept checkpoints]: the parent finds the position after any number of batches that it has
-// taken in the checkpoint ring of the logical shard, as the newest checkpoint that is not later
-// (WorkerGroup::newest_checkpoint()). So a checkpoint is stored before the batch that it includes
-// can be seen, and is overwritten only when the parent has taken all batches before the next one. A
-// worker that is due to store a checkpoint and finds its ring full of needed ones waits for the
-// parent, unless the checkpoint only shortens a replay (CheckpointDue::kIfRoom).
+// Note [Kept checkpoints]: for any number of batches that the parent has taken, the position is the
+// newest checkpoint in the ring of the logical shard that is not later
+// (WorkerGroup::newest_checkpoint()). So a checkpoint is stored before its batch becomes visible,
+// and is overwritten only after the parent has taken all batches before the next one. If a
+// checkpoint is due and the ring is full of needed ones, the worker waits for the parent, unless
+// the checkpoint only shortens a replay (CheckpointDue::kIfRoom).
 
 #pragma once
 
@@ -36,8 +37,8 @@ class SentBatches {
   /// Forgets the first `count` units: the parent has taken them.
   void taken(std::uint64_t count);
 
-  /// How many units the parent has to take until it has the first `count` batches of logical shard
-  /// `local_index`, in units since the first; 0 if it has them already.
+  /// Number of units, counted from the first one, that the parent must take to have the first
+  /// `count` batches of logical shard `local_index`; 0 if it already has them.
   std::uint64_t units_until(std::size_t local_index, std::uint64_t count) const;
 
   /// Number of batches not forgotten.
@@ -53,7 +54,7 @@ class SentBatches {
   std::deque<Sent> sent_;  // oldest first
 };
 
-/// Used by the worker's main thread. Functions that return false: the channel was closed.
+/// Used by the worker's main thread. Functions return false if the channel was closed.
 class BatchSender {
  public:
   /// All arguments must outlive the sender, as must the descriptors of `wait`.
@@ -67,13 +68,13 @@ class BatchSender {
   bool send_batch(PackedSample batch, std::size_t local_index, const PositionedDataset& pipeline,
                   ProducedBatch batch_info);
 
-  /// Says that logical shard `local_index` is at the end of its epoch.
+  /// Reports that logical shard `local_index` is at the end of its epoch.
   bool send_epoch_end(std::size_t local_index, const PositionedDataset& pipeline);
 
   /// Sends the failures that policies have allowed since the last call.
   bool send_reports();
 
-  /// Sends what the worker failed with, after the reports.
+  /// Sends the pending reports, then the error that ended the worker's work.
   void send_failure(const Error& error);
 
  private:

@@ -14,8 +14,8 @@ namespace {
 // Enough that neither side sleeps for each batch, even if a batch is one small sample.
 constexpr std::int64_t kMostSmallBatches = 256;
 
-// Checkpoints of a logical shard: as many as lie within the batches ahead, so that a worker seldom
-// waits for the parent before it stores one, and one to start from.
+// Checkpoints of a logical shard: one per checkpoint interval of the batches ahead, so that a
+// worker rarely waits for the parent before it stores one, and one to start from.
 std::int64_t checkpoint_slots(const LoaderOptions& options, std::int64_t logical_shards) {
   if (options.n_checkpoints) {
     return std::max(*options.n_checkpoints, 2);
@@ -57,8 +57,7 @@ ChannelOptions channel_options(const LoaderOptions& options, int worker) {
   channel.checkpoints.history_bytes = history_bytes_per_logical_shard(options);
   channel.arena.limit_bytes = options.arena_limit_bytes;
   channel.arena.keep_free_bytes = options.arena_limit_bytes / 2;
-  // Before the parent gives up waiting, so that the error is about the memory and not about the
-  // time.
+  // Ends before the parent's timeout, so that the error is about memory and not about time.
   channel.arena.starvation_limit = std::min(options.starvation_limit, options.timeout / 2);
   return channel;
 }
@@ -87,7 +86,7 @@ ChannelOptions fit_into(ChannelOptions channel, const AddressSpace& space, int w
       throw Error(
           ErrorCode::kResourceExhausted,
           fmt::format("the limits of this process (ulimit -v, -f) leave {} bytes of address space "
-                      "to each of {} workers, which needs at least {} (sparse; {} of them are for "
+                      "for each of {} workers, which needs at least {} (sparse; {} of them for "
                       "checkpoints and messages): raise the limits, or lower num_workers "
                       "or checkpoint_slot_bytes",
                       share, workers, rest + least_arena_footprint(lowest), rest));

@@ -1,5 +1,5 @@
-// The sizes of the memory that a worker shares with the parent, and whether the address space has
-// room for it.
+// The sizes of the memory that a worker shares with the parent, and how they are reduced to fit the
+// address space.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace energon {
 
-/// Maximum number of batches that a worker may be ahead: LoaderOptions::prefetch_factor, or what
-/// limits small batches if it is absent.
+/// Maximum number of batches that a worker may be ahead: LoaderOptions::prefetch_factor, or the
+/// limit on small batches if it is unset.
 std::int64_t most_batches_ahead(const LoaderOptions& options);
 
 /// Maximum number of checkpoints of a logical shard that are kept only as history.
@@ -30,8 +30,8 @@ ChannelOptions channel_options(const LoaderOptions& options, int worker);
 // and the loader's process maps the arenas of all its workers. Reservations take no memory, but
 // they count against a limit of address space (`ulimit -v`), which many login nodes set.
 
-/// Returns `channel`, the options of each of `workers` channels, with an arena that fits into
-/// `space`. Options that fit are kept. Otherwise the workers share half of `space`: at most 3
+/// Returns `channel`, the options of each of `workers` channels, reduced to fit into `space`.
+/// Options that fit are unchanged. Otherwise the workers share half of `space`: at most 3
 /// checkpoints of a logical shard are kept, the arena gets fewer slots of each size and, if that is
 /// not enough, a lower limit. The limit is never above the machine's memory. Throws Error
 /// (kResourceExhausted), with advice, if not even an arena of 1 MiB fits.

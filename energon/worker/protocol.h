@@ -59,9 +59,9 @@ struct Command {
 
 /// A unit of the result ring.
 struct CheckpointAnswer {
-  std::uint32_t local_index = 0;  ///< index within the rank of the logical shard it is about
-  std::uint32_t found = 0;        ///< 0: no checkpoint is stored yet
-  std::uint64_t delivered = 0;    ///< the argument of the command it answers
+  std::uint32_t local_index = 0;  ///< index within the rank of the logical shard
+  std::uint32_t found = 0;        ///< 0 if no checkpoint is stored yet
+  std::uint64_t delivered = 0;    ///< the argument of the command
   std::uint64_t index = 0;  ///< index of the checkpoint to use; the offset is delivered - index
 };
 

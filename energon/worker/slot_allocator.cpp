@@ -19,7 +19,7 @@ namespace {
 // Copied payloads begin on this boundary, so that tensors over them are aligned.
 constexpr std::size_t kPayloadAlignment = 64;
 
-// An encoded sample of up to this size goes through the ring instead of a slot of its own.
+// An encoded sample of up to this size goes through the ring instead of its own slot.
 constexpr std::size_t kMostInlined = 2048;
 
 // Calls `visit` for every payload of a value.
@@ -61,8 +61,8 @@ class SlotAllocator::Loans {
  public:
   struct Loan {
     ArenaSlot slot;
-    Loan* next = nullptr;  // among those put aside
-    // While a Placer works with it, a loan stays although its last holder let it go.
+    Loan* next = nullptr;  // in the list of loans set aside
+    // While a Placer uses it, a loan stays although its last holder released it.
     bool is_packed = false;
     bool is_let_go = false;
   };
@@ -80,7 +80,7 @@ class SlotAllocator::Loans {
     return found != live_.end() ? found->second : nullptr;
   }
 
-  /// The last holder of the buffer let it go. From any thread.
+  /// Called when the last holder releases the buffer, on any thread.
   void release(Loan* loan) {
     if (std::this_thread::get_id() == thread_) {
       let_go(loan);
@@ -93,9 +93,9 @@ class SlotAllocator::Loans {
     }
   }
 
-  /// Takes back what other threads let go.
+  /// Reclaims the loans that other threads released.
   void reclaim() {
-    if (aside_.load(std::memory_order_relaxed) == nullptr) {  // a look that costs nothing
+    if (aside_.load(std::memory_order_relaxed) == nullptr) {  // cheap check
       return;
     }
     // Acquire: pairs with release().
@@ -104,7 +104,7 @@ class SlotAllocator::Loans {
     }
   }
 
-  /// The Placer is done with a loan.
+  /// Called when the Placer is done with a loan.
   void unpack(Loan* loan) {
     loan->is_packed = false;
     if (loan->is_let_go) {
@@ -112,7 +112,8 @@ class SlotAllocator::Loans {
     }
   }
 
-  /// The allocator goes: from now on slots are no longer given back, as the arena may be gone.
+  /// Called by the allocator's destructor: from now on slots are not returned, since the arena may
+  /// be gone.
   void close() {
     reclaim();
     is_closed_ = true;
@@ -134,7 +135,7 @@ class SlotAllocator::Loans {
   }
 
   const std::thread::id thread_ = std::this_thread::get_id();
-  std::unordered_map<const void*, Loan*> live_;  // of `thread_` alone, as is_closed_
+  std::unordered_map<const void*, Loan*> live_;  // used by `thread_` only, like is_closed_
   bool is_closed_ = false;
   std::atomic<Loan*> aside_{nullptr};
 };
@@ -156,15 +157,15 @@ Buffer SlotAllocator::allocate(std::size_t size) {
   return {loan->slot.bytes().first(size), std::move(owner)};
 }
 
-// Note [Sole holder]: a slot may be published if nothing but the payloads of the sample holds it.
-// shared_ptr::use_count() cannot tell: it does not order the last reads of a thread that let the
-// buffer go just now before what the parent writes into the slot. The end of the last holder does,
-// because a deleter runs after all that the other holders did. So the payloads of the sample give
-// up their ownership, and a slot whose deleter runs during that, in this thread, had no other
-// holder. A payload keeps the address of its owner, to tell whose it is.
+// Note [Sole holder]: a slot may be published if only the payloads of the sample hold it.
+// shared_ptr::use_count() is not sufficient: it does not order the last reads of a thread that just
+// released the buffer before the parent's writes to the slot. The deleter is, because it runs after
+// everything that the other holders did. So the payloads of the sample give up their ownership; if
+// the deleter of a slot runs meanwhile, in this thread, the slot had no other holder. A payload
+// keeps the address of its owner, which identifies the slot.
 
-/// Decides for each payload: in the slot it lies in, or copied into slot 0. The payloads of the
-/// sample stay readable as long as the placer lives.
+/// Decides for each payload whether it stays in its slot or is copied into slot 0. The payloads of
+/// the sample stay readable as long as the placer lives.
 class SlotAllocator::Placer final : public PayloadPlacer {
  public:
   Placer(Loans& loans, Sample& sample) : loans_(loans) {
@@ -198,7 +199,7 @@ class SlotAllocator::Placer final : public PayloadPlacer {
     return {0, offset};
   }
 
-  // The slots that places name, from number 1 on.
+  // The slots that places refer to, from number 1 on.
   const std::vector<ArenaSlot*>& slots() const { return slots_; }
   std::size_t copied_bytes() const { return copied_bytes_; }
   void copy_into(std::span<std::byte> slot) const {
@@ -213,9 +214,9 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   }
 
  private:
-  /// What payloads hold: a slot, or other memory.
+  /// The owner of payloads: a slot, or other memory.
   struct Owner {
-    Loans::Loan* loan = nullptr;  // null: other memory
+    Loans::Loan* loan = nullptr;  // null for other memory
     bool is_looked_up = false;
     std::uint32_t number = 0;  // of the slot, if it is published
   };
@@ -249,8 +250,8 @@ class SlotAllocator::Placer final : public PayloadPlacer {
   std::array<std::byte, 1024> space_;
   std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
   std::pmr::unordered_map<const void*, Owner> owners_{&memory_};
-  std::pmr::vector<Owner*> lent_{&memory_};  // those of owners_ that are slots
-  // That of the last payload: neighbors usually lie in one buffer.
+  std::pmr::vector<Owner*> lent_{&memory_};  // the slots among owners_
+  // The owner of the last payload: neighbors usually share a buffer.
   const void* last_owner_ = nullptr;
   Owner* last_ = nullptr;
   std::vector<ByteView> copies_;

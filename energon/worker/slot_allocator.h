@@ -21,8 +21,8 @@
 
 namespace energon {
 
-/// An encoded batch, ready to be published. Payloads name slots by number: 0 is that of copied
-/// payloads, which a small batch has no need of.
+/// An encoded batch, ready to be published. Payloads refer to slots by number. Slot 0 has copied
+/// payloads; small batches do without it.
 struct PackedSample {
   std::vector<ArenaSlot> slots;      ///< slot 0: copied payloads, then the encoded sample
   std::uint64_t encoded_offset = 0;  ///< offset in slot 0
@@ -32,9 +32,9 @@ struct PackedSample {
   std::string_view inlined = {};
 };
 
-/// Used only by the thread that made it, the worker's main thread. Buffers may be released on any
-/// thread and at any time, even after the allocator is destroyed. Those released on another thread
-/// are set aside until the next allocate() or pack() reclaims them.
+/// Used only by the thread that created it, the worker's main thread. Buffers may be released on
+/// any thread and at any time, even after the allocator is destroyed. Buffers released on another
+/// thread are set aside until the next allocate() or pack() reclaims them.
 class SlotAllocator final : public BufferAllocator {
  public:
   /// `arena` must outlive the allocator, which takes over its set_reclaim(). `wait` bounds each
@@ -47,7 +47,7 @@ class SlotAllocator final : public BufferAllocator {
   Buffer allocate(std::size_t size) override;
 
   /// Encodes `sample` into slots and consumes it: its payloads must not be used afterwards. Results
-  /// must be decoded in their order, because a batch names only shards that none before it named.
+  /// must be decoded in order, because each batch names only shards that are new on the channel.
   /// Throws Error: kResourceExhausted that names arena_limit_bytes, and those of encode_sample().
   PackedSample pack(Sample sample);
 
@@ -59,7 +59,7 @@ class SlotAllocator final : public BufferAllocator {
   const Wait wait_;
   const std::shared_ptr<Loans> loans_;  // shared with the live buffers
   ByteWriter encoded_;                  // reused to avoid allocations
-  ShardNumbers shards_;                 // that batches have named
+  ShardNumbers shards_;                 // named by previous batches
 };
 
 }  // namespace energon

@@ -12,15 +12,15 @@
 namespace energon {
 namespace {
 
-// Below these a share says nothing.
+// Below these totals, shares are meaningless.
 constexpr std::uint64_t kFewestBatches = 10;
 constexpr std::chrono::milliseconds kShortestTime{100};
 
-// A worker that waits for its consumer for so large a part of its time is not what limits.
+// A worker that waits for its consumer for at least this share of its time is not the bottleneck.
 constexpr double kConsumerShare = 0.5;
-// A reading stage with less CPU time than this part of the busy time waits for the storage.
+// A reading stage whose CPU time is below this share of the busy time waits for the storage.
 constexpr double kStorageCpuShare = 0.5;
-// More of the busy time spent on waiting for a core than this says that cores are missing.
+// Above this share of the busy time spent waiting for a core, the machine lacks cores.
 constexpr double kCpuWaitShare = 0.4;
 
 double seconds(std::chrono::nanoseconds time) {
@@ -54,7 +54,7 @@ Totals totals_of(const LoaderStatistics& statistics) {
     }
   }
   if (statistics.num_workers == 0) {
-    totals.consumer_wait = statistics.consumer.own_time;  // the pipeline stands still meanwhile
+    totals.consumer_wait = statistics.consumer.own_time;  // the pipeline is idle meanwhile
   }
   return totals;
 }
@@ -63,10 +63,11 @@ Verdict judge_stages(const Totals& totals) {
   const double cpu_share = share(totals.cpu, totals.busy);
   if (const double waits = share(totals.cpu_wait, totals.busy); waits >= kCpuWaitShare) {
     return {.limit = Bottleneck::kCpuShortage,
-            .text = fmt::format("not getting CPU: what makes batches is ready to run and waits for "
-                                "a core for {:.0f} % of its busy time (the CPU share is {:.0f} %): "
-                                "use fewer workers or threads, or give the job more cores",
-                                waits * 100, cpu_share * 100)};
+            .text = fmt::format(
+                "not getting CPU: the batch-making threads are ready to run but wait "
+                "for a core for {:.0f} % of their busy time (the CPU share is {:.0f} %): "
+                "use fewer workers or threads, or give the job more cores",
+                waits * 100, cpu_share * 100)};
   }
   const auto longest =
       std::max_element(totals.stages.begin(), totals.stages.end(),
@@ -166,7 +167,7 @@ Verdict LoaderStatistics::verdict() const {
   if (waits >= kConsumerShare && consumer.own_time >= consumer.worker_wait) {
     return {.limit = Bottleneck::kConsumer,
             .text = fmt::format("consumer: the {} for {:.0f} % of the time until batches are "
-                                "taken or given back; the consumer waits {:.1f} s for batches",
+                                "taken or returned; the consumer waits {:.1f} s for batches",
                                 num_workers > 0 ? "workers wait" : "pipeline waits", waits * 100,
                                 seconds(consumer.worker_wait))};
   }
@@ -222,7 +223,7 @@ void add_run(WorkerStatistics& sum, const WorkerStatistics& run) {
   sum.deaths += run.deaths;
   for (std::size_t i = 0; i < run.stages.size(); ++i) {
     const StageStatistics& stage = run.stages[i];
-    // Mostly at the same place: each run makes the same pipeline.
+    // Usually at the same index: each run makes the same pipeline.
     auto found = i < sum.stages.size() && sum.stages[i].name == stage.name
                      ? sum.stages.begin() + static_cast<std::ptrdiff_t>(i)
                      : std::find_if(sum.stages.begin(), sum.stages.end(),

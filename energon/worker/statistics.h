@@ -1,7 +1,7 @@
 // Statistics of a loader: the work and the waiting times of each part, and the samples left out.
 //
-// Times are totals since the loader was made, across stops and restarts. Workers run in parallel,
-// so the sum over workers may exceed the elapsed time.
+// Times are totals since the loader was created, across stops and restarts. Workers run in
+// parallel, so the sum over workers may exceed the elapsed time.
 
 #pragma once
 
@@ -40,8 +40,8 @@ struct WorkerStatistics {
   std::chrono::nanoseconds cpu_wait{0};
   std::chrono::nanoseconds helper_cpu{0};  ///< CPU time of the thread that helps it read
   std::int64_t queue_depth = 0;            ///< batches currently finished but not taken
-  /// Processes with this number that had died when the loader ended or replaced them. Those that
-  /// died after all of their epoch was delivered are noticed only here.
+  /// Worker processes with this id that had died when the loader ended or replaced them. A death
+  /// after the whole epoch was delivered is reported only here.
   std::uint64_t deaths = 0;
   std::vector<StageStatistics> stages = {};
 };
@@ -61,7 +61,7 @@ struct ConsumerStatistics {
 struct FailureCount {
   std::string stage = {};
   std::string dataset_path = {};
-  std::string shard_name = {};   ///< empty: not known
+  std::string shard_name = {};   ///< empty if not known
   std::uint64_t samples = 0;     ///< number of samples named in reports
   bool is_shard_broken = false;  ///< if true, all samples of the shard are left out
 };
@@ -79,7 +79,7 @@ std::string_view to_string(Bottleneck bottleneck);
 
 struct Verdict {
   Bottleneck limit = Bottleneck::kUnknown;
-  std::string stage = {};  ///< for kStorage and kCpu: the slowest stage; empty: unknown
+  std::string stage = {};  ///< for kStorage and kCpu, the slowest stage; empty if unknown
   std::string text = {};   ///< one sentence, with the numbers that led to it
 };
 

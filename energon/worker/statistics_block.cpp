@@ -49,7 +49,7 @@ StatisticsBlock* find_statistics(std::span<std::byte> memory) {
 StatisticsBlock& statistics_in(std::span<std::byte> memory) {
   StatisticsBlock* const block = find_statistics(memory);
   if (block == nullptr) {
-    throw Error(ErrorCode::kCorruptData, "the shared memory holds no statistics of this build");
+    throw Error(ErrorCode::kCorruptData, "the shared memory has no statistics of this build");
   }
   return *block;
 }
@@ -111,7 +111,7 @@ static_assert(sizeof(CurrentWorkBlock) == 1064);
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-// Release: who sees a word also sees the odd sequence before it.
+// Release: a reader that sees a word also sees the odd sequence before it.
 void store(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(value, std::memory_order_release);
 }
@@ -243,7 +243,7 @@ void CurrentWorkWriter::begin(std::size_t stage, std::span<const Sample> samples
 }
 
 void CurrentWorkWriter::end() {
-  // Alone it is whole: who sees it knows that the rest means nothing.
+  // A single store: a reader that sees it ignores the rest.
   store(note_.stage, 0);
 }
 
@@ -311,7 +311,7 @@ BusyTime::~BusyTime() {
 
 void BusyTime::add_cpu_wait(std::chrono::nanoseconds busy, Clock::time_point end) {
   if (asks_wait_) {
-    cpu_.wait_asked_at_ = end;  // also where the system does not say it
+    cpu_.wait_asked_at_ = end;  // also if the system does not report it
   }
   std::optional<std::chrono::nanoseconds> waited;
   if (wait_begin_) {
@@ -340,7 +340,7 @@ void count_helper(StatisticsBlock& block, std::chrono::nanoseconds cpu_time) {
 
 // --- LoaderMonitor ---
 
-// Reports that wait for the next message; each has at least one sample, mostly only one.
+// Reports pending for the next message; each has at least one sample, usually only one.
 static constexpr std::size_t kManyReports = 256;
 
 StageCounters& LoaderMonitor::stage(std::string_view name) {
@@ -355,7 +355,7 @@ void LoaderMonitor::begin_work(const StageCounters& stage, std::span<const Sampl
   if (check_ != nullptr) {
     check_->look();
   }
-  // Counters of this monitor lie in the block, at one distance from each other.
+  // Counters of this monitor are in the block, at a fixed stride.
   const auto distance = reinterpret_cast<std::uintptr_t>(&stage) -
                         reinterpret_cast<std::uintptr_t>(&block_.stages.front().counters);
   work_.begin(distance / sizeof(StageBlock), samples);

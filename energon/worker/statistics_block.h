@@ -4,8 +4,8 @@
 // The thread that drives the pipeline is the only writer. Every access is relaxed, because a reader
 // needs only a recent value of each number. Layout: docs/formats/shared_memory.md.
 //
-// A CurrentWorkBlock says which samples a function is working on, BusyTime and ConsumerWait add the
-// times of the thread, and LoaderMonitor is what the pipeline itself reports to.
+// A CurrentWorkBlock records which samples a function is working on, BusyTime and ConsumerWait
+// measure the times of the thread, and LoaderMonitor is the monitor that the pipeline reports to.
 
 #pragma once
 
@@ -48,9 +48,9 @@ struct SharedText {
 /// Initially zero, which means that no function is running.
 struct CurrentWorkBlock {
   std::atomic<std::uint64_t> sequence{0};
-  std::atomic<std::uint64_t> stage{0};    ///< 1 + number of the stage; 0: no function is running
+  std::atomic<std::uint64_t> stage{0};    ///< 1 + number of the stage; 0 if no function is running
   std::atomic<std::uint64_t> samples{0};  ///< number that the function works on
-  std::atomic<std::uint64_t> index_in_shard{0};  ///< 1 + index of the first sample; 0: not known
+  std::atomic<std::uint64_t> index_in_shard{0};  ///< 1 + index of the first sample; 0 if not known
   SharedText<64> dataset;                        ///< of the first sample
   SharedText<31> shard;                          ///< of the first sample
   SharedText<31> keys;                           ///< as many as fit, one per line
@@ -70,7 +70,7 @@ struct CurrentWork {
 /// Returns nullopt if no function is running, or if the note is being changed.
 std::optional<CurrentWork> read_note(const CurrentWorkBlock& note);
 
-/// A number that changes with each call of a function that begins.
+/// A number that changes at the begin of each call of a function.
 std::uint64_t works_begun(const CurrentWorkBlock& note);
 
 /// "in stage 'encode_sample' on sample '000012', number 12 of shard-001.tar", for a message.
@@ -89,7 +89,7 @@ class CurrentWorkWriter {
 
  private:
   CurrentWorkBlock& note_;
-  std::shared_ptr<const SourceShard> shard_;  // whose names are in the note
+  std::shared_ptr<const SourceShard> shard_;  // the shard named in the note
 };
 
 inline constexpr std::size_t kMaxStages = 64;
@@ -140,11 +140,11 @@ std::optional<CurrentWork> current_work(std::span<std::byte> memory);
 /// The current numbers. Counts and sizes beyond their bounds are cut, and names are made printable.
 WorkerStatistics read_statistics(const StatisticsBlock& block);
 
-/// The share of its busy time in which a thread really runs, for one kind of call. Querying a
-/// thread's CPU time is a system call, which is a large part of the cost of a small batch. So while
-/// calls are shorter than 500 us, the CPU time is measured once per millisecond, and the other
-/// calls are assumed to have the share of the last measured call. The time spent waiting for a core
-/// is measured at most once in ten milliseconds.
+/// The share of its busy time in which a thread actually runs, for one kind of call. Querying a
+/// thread's CPU time is a system call, which is expensive compared to a small batch. So while calls
+/// are shorter than 500 us, the CPU time is measured once per millisecond, and the other calls are
+/// assumed to have the share of the last measured call. The time spent waiting for a core is
+/// measured at most once in ten milliseconds.
 class CpuShare {
  public:
   /// Busy time of the last call.
@@ -206,7 +206,7 @@ class ConsumerWait {
   const std::chrono::steady_clock::time_point begin_;
 };
 
-/// Counts a batch that was made.
+/// Counts a finished batch.
 void count_batch(StatisticsBlock& block);
 /// Adds `cpu_time` of the thread that helps to read (energon/read/read_helper.h). Called by the
 /// thread that drives the pipeline.
@@ -230,7 +230,7 @@ class LoaderMonitor final : public PipelineMonitor {
   /// Sets a function that note_replayed() calls.
   void set_on_replayed(std::function<void()> on_replayed) { on_replayed_ = std::move(on_replayed); }
 
-  /// Sets the check that begin_work() looks at before each call of a function. It must outlive the
+  /// Sets the check that begin_work() calls before each call of a function. It must outlive the
   /// monitor.
   void set_check(WaitCheck& check) { check_ = &check; }
 

@@ -28,8 +28,8 @@ namespace {
 
 namespace encoded_form {
 
-// Kinds of values. The first are in the order of Value's alternatives, of which kLazy does not
-// cross. kBytesList is a list of which all values are bytes.
+// Kinds of values. The first ones follow the order of Value's alternatives; kLazy cannot be sent.
+// kBytesList is a list whose values are all bytes.
 enum class Kind : std::uint8_t {
   kBytes,
   kText,
@@ -47,7 +47,7 @@ enum class Kind : std::uint8_t {
 };
 static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind::kBigInteger));
 
-/// The kind of a value that is no list of bytes.
+/// The kind of a value that is not a list of bytes.
 Kind kind_of(const Value& value) {
   const auto index = static_cast<std::uint8_t>(value.base().index());
   const bool is_behind = index >= static_cast<std::uint8_t>(Kind::kBytesList);
@@ -76,7 +76,7 @@ static_assert(sizeof(EncodedSource) == 40);
 
 constexpr std::size_t kMostShards = 16'384;
 
-constexpr std::size_t kLeastShardBytes = 12;  // three empty texts
+constexpr std::size_t kLeastShardBytes = 12;  // three empty strings
 
 }  // namespace
 
@@ -130,7 +130,7 @@ void NumberedShards::decode_new(ByteReader& reader) {
     shards_.clear();
   }
   if (first != shards_.size()) {
-    reader.fail(fmt::format("shards begin at number {}, {} are known", first, shards_.size()));
+    reader.fail(fmt::format("shards begin at number {}, expected {}", first, shards_.size()));
   }
   for (std::uint32_t left = reader.count(kLeastShardBytes); left > 0; --left) {
     SourceShard shard;
@@ -144,7 +144,7 @@ void NumberedShards::decode_new(ByteReader& reader) {
 const std::shared_ptr<const SourceShard>& NumberedShards::at(std::uint32_t number,
                                                              ByteReader& reader) const {
   if (number >= shards_.size()) {
-    reader.fail("source names an unknown tar");
+    reader.fail("source refers to an unknown shard");
   }
   return shards_[number];
 }
@@ -166,7 +166,7 @@ class Encoder {
   void value(const Value& value) {
     if (depth_ > kMaxValueDepth) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("field '{}' has lists and mappings nested in more than {} others, "
+                  fmt::format("field '{}' has lists and mappings nested more than {} deep, "
                               "which cannot leave a worker",
                               printable(outermost_), kMaxValueDepth));
     }
@@ -212,7 +212,7 @@ class Encoder {
   }
 
  private:
-  /// The name of a field, and that of the mapping which has it.
+  /// The name of a field, and a link to that of the mapping around it.
   struct Name {
     std::string_view text;
     const Name* outer;
@@ -255,12 +255,12 @@ class Encoder {
   [[noreturn]] void refuse(const LazyBytes& lazy) const {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("field '{}' is lazy ({}) and cannot leave the process that would fetch "
-                            "it: postencode_sample (or encode_sample) must replace it by what "
-                            "get() gives",
+                            "it: replace it with the result of get() in postencode_sample (or "
+                            "encode_sample)",
                             path(), lazy.describe()));
   }
 
-  // Here the field has a name; the parent would only find damage.
+  // Checked here, where the field has a name; the parent would only find damage.
   void check(const Tensor& tensor) const {
     std::uint64_t bytes = size_of(tensor.dtype);
     bool is_possible = bytes > 0;
@@ -271,10 +271,10 @@ class Encoder {
     if (!is_possible || bytes != tensor.data.size()) {
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("field '{}' is no tensor: its dtype is {}, its shape ({}), and it has "
-                      "{} bytes of data",
-                      path(), to_string(tensor.dtype), fmt::join(tensor.shape, ", "),
-                      tensor.data.size()));
+          fmt::format(
+              "field '{}' is not a valid tensor: its dtype is {}, its shape ({}), and it has "
+              "{} bytes of data",
+              path(), to_string(tensor.dtype), fmt::join(tensor.shape, ", "), tensor.data.size()));
     }
   }
 
@@ -306,7 +306,7 @@ void encode_sources(const std::vector<SampleSource>& sources, ShardNumbers& shar
   }
 }
 
-// The lengths of all, then their characters.
+// All lengths, then all characters.
 void encode_keys(const Keys& keys, ByteWriter& writer) {
   writer.u32(static_cast<std::uint32_t>(keys.size()));
   for (const std::string_view key : keys) {
@@ -369,7 +369,7 @@ class Decoder {
       case encoded_form::Kind::kBytesList:
         return bytes_list();
       case encoded_form::Kind::kLazy:
-        reader_.fail("lazy bytes do not cross");
+        reader_.fail("lazy bytes cannot be sent");
     }
     reader_.fail("unknown kind of value");
   }
@@ -393,8 +393,8 @@ class Decoder {
     std::memcpy(&place, encoded.data(), sizeof(place));
     if (place.slot >= slots_.size() || place.offset > slots_[place.slot].size() ||
         place.size > slots_[place.slot].size() - place.offset) {
-      reader_.fail(fmt::format("payload [{}, +{}) does not lie in slot {}", place.offset,
-                               place.size, place.slot));
+      reader_.fail(fmt::format("payload [{}, +{}) is not within slot {}", place.offset, place.size,
+                               place.slot));
     }
     const SharedBytes& slot = slots_[place.slot];
     return {slot.view.subspan(place.offset, place.size), slot.owner};
@@ -413,7 +413,7 @@ class Decoder {
   BigInteger big_integer() {
     std::string digits(reader_.text());
     if (!BigInteger::is_valid(digits)) {
-      reader_.fail("an integer is no decimal number");
+      reader_.fail("expected a decimal integer");
     }
     return BigInteger(std::move(digits));
   }
@@ -421,7 +421,7 @@ class Decoder {
   bool truth() {
     const std::uint8_t byte = reader_.u8();
     if (byte > 1) {
-      reader_.fail("a truth value is neither 0 nor 1");
+      reader_.fail("expected a boolean of 0 or 1");
     }
     return byte == 1;
   }
@@ -449,14 +449,14 @@ class Decoder {
       length = reader_.i64();
       if (length < 0 || (length > 0 && bytes > std::numeric_limits<std::uint64_t>::max() /
                                                    static_cast<std::uint64_t>(length))) {
-        reader_.fail("impossible tensor shape");
+        reader_.fail("invalid tensor shape");
       }
       bytes *= static_cast<std::uint64_t>(length);
     }
     tensor.data = payload();
     if (tensor.data.size() != bytes) {
       reader_.fail(
-          fmt::format("tensor of {} bytes has a payload of {}", bytes, tensor.data.size()));
+          fmt::format("expected {} bytes of tensor data, found {}", bytes, tensor.data.size()));
     }
     return tensor;
   }
@@ -616,7 +616,7 @@ std::vector<std::string> encode_reports(std::span<const FailureReport> reports) 
 }
 
 std::vector<FailureReport> decode_reports(std::string_view message) {
-  constexpr std::size_t kSampleBytes = 3 * 4 + 3 * 8;  // with empty texts
+  constexpr std::size_t kSampleBytes = 3 * 4 + 3 * 8;  // with empty strings
   ByteReader reader(message, "failure reports from a worker");
   std::vector<FailureReport> reports;
   while (reader.left() > 0) {

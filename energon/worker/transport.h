@@ -1,12 +1,12 @@
 // Encodes samples to send batches from a worker to the parent.
 //
-// The structure (keys, names, numbers, texts, restore key) is encoded. Payloads (bytes and tensors)
-// are not copied but referenced by slot and range. What a batch has once for each sample is in flat
-// arrays: keys, sources, and the payloads of a list of bytes. Not a stable format: both sides are
-// the same build.
+// The structure (keys, names, numbers, strings, restore key) is encoded. Payloads (bytes and
+// tensors) are not copied but referenced by slot and range. Per-sample data (keys, sources, and the
+// payloads of a list of bytes) is stored in flat arrays. Not a stable format: both sides are the
+// same build.
 //
 // The tars that samples came from are named once per channel and then numbered (ShardNumbers).
-// Failures that a policy let pass go the same way, as reports.
+// Failures that a policy allowed are sent in the same way, as reports.
 
 #pragma once
 
@@ -29,13 +29,13 @@ namespace energon {
 // once and not in every batch.
 //
 // The sender numbers shards in the order in which they first occur, and sends the names of new ones
-// with the batch. When it has numbered 16,384 it begins again from 0, which tells the receiver to
-// forget all, so that shards which a user makes for each sample take no growing memory.
+// with the batch. After 16,384 it restarts from 0, which makes the receiver forget all, so that
+// memory stays bounded even if a user creates a shard for each sample.
 
 /// The sender's side. Not thread-safe.
 class ShardNumbers {
  public:
-  /// Appends the shards of `sources` that have no number yet, and gives them one. Throws Error
+  /// Numbers and appends the shards of `sources` that have no number yet. Throws Error
   /// (kInvalidArgument) if a source has no shard.
   void encode_new(std::span<const SampleSource> sources, ByteWriter& writer);
 
@@ -47,7 +47,7 @@ class ShardNumbers {
 
   std::unordered_map<const SourceShard*, std::uint32_t> numbers_;
   std::vector<std::shared_ptr<const SourceShard>> shards_;  // by number; keeps addresses in use
-  // Neighbors usually come from one shard.
+  // Neighbors usually come from the same shard.
   mutable const SourceShard* last_ = nullptr;
   mutable std::uint32_t last_number_ = 0;
 };
@@ -78,24 +78,23 @@ class PayloadPlacer {
   virtual PayloadPlace place(const SharedBytes& payload) = 0;
 };
 
-/// Appends the sample to `writer`. Throws what `placer` throws, and Error: kInvalidArgument that
-/// names the field if it contains lazy bytes, kResourceExhausted as ByteWriter::text(). Names of
-/// shards that have a number in `shards` are left out; without `shards`, none are.
+/// Appends the sample to `writer`. Omits the names of shards that have a number in `shards`, if
+/// set. Throws what `placer` throws, and Error: kInvalidArgument that names the field if it
+/// contains lazy bytes, kResourceExhausted like ByteWriter::text().
 void encode_sample(const Sample& sample, PayloadPlacer& placer, ShardNumbers& shards,
                    ByteWriter& writer);
 void encode_sample(const Sample& sample, PayloadPlacer& placer, ByteWriter& writer);
 
 /// Decodes a sample, whose payloads view `slots` and keep them alive. Checks every length and range
-/// before use. `shards` are those that the samples before it have named. Throws Error
-/// (kCorruptData).
+/// before use. `shards` are the shards named by previous samples. Throws Error (kCorruptData).
 Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots,
                      NumberedShards& shards);
 Sample decode_sample(std::string_view encoded, std::span<const SharedBytes> slots);
 
 /// Encodes the reports as messages of at most about 256 KiB, in order. A report with too many
-/// samples is split into several reports, each with a part of the samples. Texts are cut to 64 KiB.
-/// A detail crosses with the first part, whole: one of more than kMaxErrorDetailBytes is left out.
-/// A message is longer by the detail that it ends with.
+/// samples is split into several reports, each with a part of the samples. Strings are cut to 64
+/// KiB. A detail is sent whole, with the first part, and dropped if it exceeds
+/// kMaxErrorDetailBytes. A message may exceed 256 KiB by the detail at its end.
 std::vector<std::string> encode_reports(std::span<const FailureReport> reports);
 
 /// Decodes one message. Checks every length before use. Throws Error (kCorruptData).

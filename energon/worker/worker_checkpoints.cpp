@@ -14,7 +14,7 @@ namespace {
 // Without a setting, storing states costs about an eighth of the bytes that batches cost.
 constexpr std::uint64_t kBatchBytesPerStateByte = 8;
 
-// Fewer bytes of batches than this do not pay for a checkpoint: a restore makes them again at once.
+// Below this many bytes of batches, a checkpoint does not pay: a restore quickly repeats them.
 constexpr std::uint64_t kLeastBytes = std::uint64_t{64} << 10;
 
 }  // namespace

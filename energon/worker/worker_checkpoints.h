@@ -29,19 +29,19 @@ struct ProducedBatch {
       0;  ///< batches of the logical shard up to and including this one, in all epochs
   std::uint64_t bytes = 0;  ///< its size
   bool is_first_of_epoch = false;
-  /// How long a replay would take to make it again: the time that making it took, or zero if the
-  /// pipeline skips over references (Dataset::skip_makes_items()).
+  /// The time that a replay of the batch would take: the time that the batch took, or zero if the
+  /// pipeline skips references (Dataset::skip_makes_items()).
   std::chrono::nanoseconds replay_time{0};
 };
 
 enum class CheckpointDue : std::uint8_t {
   kNo,
-  kIfRoom,  ///< it shortens a replay, but nobody should wait for the room to store it
+  kIfRoom,  ///< shortens a replay; store it only if there is room without waiting
   kYes,
 };
 
-/// Decides how often the state of a logical shard is stored while its batches are made. Reads no
-/// clock: the caller measures. Not thread-safe.
+/// Decides how often the state of a logical shard is stored. Reads no clock: the caller measures.
+/// Not thread-safe.
 class CheckpointInterval {
  public:
   /// After this many batches a checkpoint is due even if they are small.
@@ -52,10 +52,10 @@ class CheckpointInterval {
   /// most a twentieth of the time.
   static constexpr int kReplayPerStore = 20;
 
-  /// `every_batches`: 0 means after the first batch of each epoch. Absent: as soon as the batches
-  /// since the last checkpoint have eight times as many bytes as that checkpoint, and either 64 KiB
-  /// or kMostBatches. This is after each batch, unless batches are small or shuffle buffers are
-  /// large. If there is room, also as soon as making them again would take at least kLeastReplay
+  /// `every_batches`: 0 means after the first batch of each epoch. Unset means as soon as the
+  /// batches since the last checkpoint have eight times as many bytes as that checkpoint, and
+  /// either 64 KiB or kMostBatches; this is after each batch, unless batches are small or shuffle
+  /// buffers are large. If there is room, also as soon as a replay would take at least kLeastReplay
   /// and kReplayPerStore times as long as storing that checkpoint took.
   explicit CheckpointInterval(std::optional<std::int64_t> every_batches)
       : every_batches_(every_batches) {}
@@ -73,18 +73,17 @@ class CheckpointInterval {
 
   const std::optional<std::int64_t> every_batches_;
 
-  // Of the last checkpoint.
+  // About the last checkpoint.
   std::int64_t last_index_ = 0;
   std::uint64_t last_size_ = 0;
   std::chrono::nanoseconds store_time_{0};
-  // Of the batches since then.
+  // About the batches since then.
   std::uint64_t bytes_moved_ = 0;
   std::chrono::nanoseconds replay_time_{0};
 };
 
-/// The checkpoints that a worker keeps for a logical shard: when one is stored, and which one
-/// answers get_checkpoint. due() and store() are called by the worker's main thread,
-/// newest_not_after() by its command thread.
+/// The checkpoints that a worker keeps for a logical shard. The worker's main thread calls due()
+/// and store(), its command thread newest_not_after(), to answer get_checkpoint.
 class LogicalShardCheckpoints {
  public:
   /// `ring` must outlive this object. `slots`: number of checkpoints that the ring always keeps; it
@@ -101,8 +100,7 @@ class LogicalShardCheckpoints {
   /// stored; nullopt while there are fewer. Called by the worker's main thread.
   std::optional<std::uint64_t> oldest_after_store() const;
 
-  /// Stores `checkpoint` in the ring. `begin` is when the worker began to make
-  /// it.
+  /// Stores `checkpoint` in the ring. `begin` is the time at which the worker began to make it.
   void store(const SavableDatasetCheckpoint& checkpoint,
              std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now());
   /// Stores the position of logical shard `local_index`.
@@ -120,7 +118,8 @@ class LogicalShardCheckpoints {
   ByteWriter writer_;  // reused to avoid allocations
 
   mutable Mutex mutex_;  // both threads are in this process
-  std::deque<std::uint64_t> indexes_ ENERGON_GUARDED_BY(mutex_);  // of the stored ones, ascending
+  std::deque<std::uint64_t> indexes_
+      ENERGON_GUARDED_BY(mutex_);  // of the stored checkpoints, ascending
 };
 
 /// The checkpoints of all logical shards of a worker, by the logical shard's number in the rank.

@@ -42,8 +42,8 @@
 namespace energon {
 namespace {
 
-// What the command thread of a worker tells its main thread: the epoch that may start, why it can
-// serve no more commands, and the end.
+// Passes events from the command thread of a worker to its main thread: the start of an epoch, a
+// failure to serve commands, and the end.
 
 /// start_epoch() and fail() are called by the command thread, check() and the waits by the main
 /// thread, close() and is_closed() by both.
@@ -76,7 +76,7 @@ class EpochGate {
     const MutexLock lock(mutex_);
     throw_if_failed();
   }
-  /// Waits until epoch `epoch` may start. Returns false if the channel was closed. Throws as
+  /// Waits until epoch `epoch` may start. Returns false if the channel was closed. Throws like
   /// check().
   bool wait_for_epoch(std::int64_t epoch) {
     const MutexLock lock(mutex_);
@@ -128,8 +128,8 @@ class BatchProducer {
   struct LogicalShard {
     std::size_t local_index;  // in the rank
     int logical_shard;
-    SavableDatasetCheckpoint begin;               // where it begins
-    std::unique_ptr<PositionedDataset> pipeline;  // null: not yet needed
+    SavableDatasetCheckpoint begin;               // its start position
+    std::unique_ptr<PositionedDataset> pipeline;  // null until first needed
 
     std::int64_t index() const { return pipeline ? pipeline->index() : begin.index + begin.offset; }
   };
@@ -151,12 +151,12 @@ class BatchProducer {
   const Wait wait_;
   SlotAllocator allocator_;
   const std::shared_ptr<BatchMemory> batch_memory_ = std::make_shared<BatchMemory>(allocator_);
-  const std::shared_ptr<ReadHelper> read_helper_;  // null: one core
+  const std::shared_ptr<ReadHelper> read_helper_;  // null if there is only one core
   LoaderMonitor monitor_;
   const std::shared_ptr<LeafReaders> readers_;  // of all logical shards
   CpuShare making_;
   BatchSender sender_;
-  std::int64_t batches_ = 0;  // made in this run
+  std::int64_t batches_ = 0;  // finished in this run
 };
 
 BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
@@ -175,7 +175,7 @@ BatchProducer::BatchProducer(WorkerStart& start, WorkerEndpoint& channel,
       readers_(std::make_shared<LeafReaders>(read_helper_)),
       sender_(channel, checkpoints, monitor_, wait_) {
   monitor_.set_on_replayed([this] { channel_.status().advance(); });
-  // Threads of file caches read until the process ends, so the counter stays mapped until then.
+  // Threads of file caches read until the process ends, so keep the counter mapped until then.
   static std::shared_ptr<SharedMemory> kept;
   kept = channel.memory();
   count_reads_in(channel.status().bytes_read);
@@ -203,7 +203,7 @@ void BatchProducer::run(const WorkerAssignment& assignment) {
       }
       continue;
     }
-    // A loop over data that gives nothing waits for the parent, which sees that.
+    // An endless loop over unusable data waits for the parent, which detects it.
     const bool may_go_on = options_.epoch_policy == EpochPolicy::kLoop && batches_ > batches_before;
     if (!may_go_on && !gate_.wait_for_epoch(turns.epoch() + 1)) {
       return;
@@ -214,8 +214,8 @@ void BatchProducer::run(const WorkerAssignment& assignment) {
   }
 }
 
-// Makes and sends the next batch of logical shard `local_index`, or says that its epoch ended.
-// False: the channel was closed.
+// Makes and sends the next batch of logical shard `local_index`, or reports the end of its epoch.
+// Returns false if the channel was closed.
 bool BatchProducer::take_turn(LogicalShard& logical_shard, Turns& turns, std::size_t number,
                               DebugLog& log) {
   const Turn turn = turns.of(number);
@@ -271,8 +271,8 @@ std::vector<BatchProducer::LogicalShard> BatchProducer::begin_logical_shards(
   return logical_shards;
 }
 
-// Stores a checkpoint after a replay. Otherwise each of several short runs would replay what the
-// runs before it replayed, and more.
+// Stores a checkpoint after a replay. Otherwise each of several short runs would replay at least as
+// much as the run before it.
 void BatchProducer::restore(LogicalShard& logical_shard) {
   if (logical_shard.pipeline) {
     logical_shard.pipeline->restore(logical_shard.begin, logical_shard.begin.turn.epoch,
@@ -283,7 +283,7 @@ void BatchProducer::restore(LogicalShard& logical_shard) {
                           logical_shard.begin, logical_shard.begin.turn.epoch);
   }
   if (logical_shard.begin.offset > 0) {
-    // The ring holds only the checkpoint that the logical shard began at, so there is room.
+    // The ring contains only the start checkpoint of the logical shard, so there is room.
     checkpoints_.of(logical_shard.local_index).store(*logical_shard.pipeline);
   }
   logical_shard.begin = {};
@@ -340,9 +340,8 @@ Command command_in(ByteView unit) {
   }
   std::memcpy(&command, unit.data(), sizeof(command));
   if (command.kind != CommandKind::kGetCheckpoint && command.kind != CommandKind::kNextEpoch) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("a command to a worker is of kind {}, which does not exist",
-                            static_cast<std::uint32_t>(command.kind)));
+    throw Error(ErrorCode::kCorruptData, fmt::format("a command to a worker has unknown kind {}",
+                                                     static_cast<std::uint32_t>(command.kind)));
   }
   return command;
 }
@@ -380,7 +379,7 @@ void serve_commands(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoint
   }
 }
 
-/// Waits as serve_commands() does, without reading the command ring.
+/// Waits like serve_commands(), without reading the command ring.
 void wait_for_close(WorkerEndpoint& channel, const ParentWatch& watch, EpochGate& gate) {
   std::vector<Waitable> waitables{{channel.commands().doorbell_fd()}};
   for (const int fd : watch.descriptors()) {
@@ -392,7 +391,7 @@ void wait_for_close(WorkerEndpoint& channel, const ParentWatch& watch, EpochGate
   }
 }
 
-/// The body of the command thread. If it cannot go on, the main thread reports why.
+/// The body of the command thread. If it fails, the main thread reports why.
 void run_command_thread(WorkerEndpoint& channel, const WorkerCheckpoints& checkpoints,
                         const ParentWatch& watch, EpochGate& gate) {
   try {
@@ -408,7 +407,7 @@ void run_command_thread(WorkerEndpoint& channel, const WorkerCheckpoints& checkp
   gate.close();
 }
 
-/// Makes and sends batches until the channel is closed, or sends why it cannot.
+/// Makes and sends batches until the channel is closed, or sends the error that prevents it.
 void produce(WorkerStart& start, WorkerEndpoint& channel, WorkerCheckpoints& checkpoints,
              EpochGate& gate, const PipelineFactory& make_pipeline, const LoaderOptions& options) {
   BatchProducer producer(start, channel, checkpoints, gate, make_pipeline, options);
@@ -416,11 +415,11 @@ void produce(WorkerStart& start, WorkerEndpoint& channel, WorkerCheckpoints& che
   try {
     producer.run(decode_assignment(as_text(start.payload)));
   } catch (...) {
-    // What is ours throws Error: all else comes from a dataset, a factory or a handler of the user.
+    // This library throws only Error; everything else comes from user code.
     failure = to_error(std::current_exception(), "the pipeline");
   }
   if (failure) {
-    producer.send_failure(*failure);  // nobody reads it if it says that the channel was closed
+    producer.send_failure(*failure);  // if the channel was closed, nobody reads it
     gate.wait_for_close();
   }
 }

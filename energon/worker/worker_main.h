@@ -27,7 +27,7 @@ namespace energon {
 int run_worker(WorkerStart& start, const PipelineFactory& make_pipeline,
                const LoaderOptions& options);
 
-// Where a worker begins: the payload of the request that spawns it.
+// The start position of a worker: the payload of the request that spawns it.
 
 /// The start position of a worker.
 struct WorkerAssignment {

@@ -41,7 +41,7 @@ TEST_CASE("a quarantine file that cannot be written is refused before anything f
   const std::string fifo = folder.file("fifo");
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   CHECK(error_of([&] { QuarantineWriter(fifo).check(); }, ErrorCode::kInvalidArgument) ==
-        "the quarantine file is a FIFO or a socket; name a file [path: " + fifo + "]");
+        "the quarantine file is a FIFO or a socket; use a regular file [path: " + fifo + "]");
   const std::string lost = folder.file("missing/q.jsonl");
   CHECK(error_of([&] { QuarantineWriter(lost).check(); }, ErrorCode::kNotFound) ==
         "the folder of the quarantine file does not exist [path: " + lost + "]");

@@ -105,7 +105,7 @@ SharedBytes filled(SlotAllocator& allocator, std::size_t size, std::byte value) 
 
 }  // namespace
 
-TEST_CASE("buffers are let go by other threads while new ones are taken and packed",
+TEST_CASE("other threads release buffers while new ones are allocated and packed",
           "[loader][allocator][threads]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
@@ -136,7 +136,7 @@ TEST_CASE("buffers are let go by other threads while new ones are taken and pack
   CHECK(worker->arena().slots_held() == 0);
 }
 
-TEST_CASE("what another thread read of a buffer happens before the buffer is sent without a copy",
+TEST_CASE("reads of another thread happen before a buffer is sent without a copy",
           "[loader][allocator][threads]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
@@ -184,7 +184,7 @@ TEST_CASE("what another thread read of a buffer happens before the buffer is sen
   CHECK(published > 0);  // the case that matters came up
 }
 
-TEST_CASE("a buffer is sent without a copy if nothing but the sample holds it, however often",
+TEST_CASE("a buffer is sent without a copy if only the sample holds it, however often",
           "[loader][allocator]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
@@ -219,7 +219,7 @@ TEST_CASE("a buffer is sent without a copy if nothing but the sample holds it, h
   CHECK(worker->arena().free_bytes() == worker->arena().touched_bytes());
 }
 
-TEST_CASE("a worker that waits for memory gets what another thread lets go",
+TEST_CASE("a worker that waits for memory gets what another thread releases",
           "[loader][allocator][threads]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
@@ -236,7 +236,7 @@ TEST_CASE("a worker that waits for memory gets what another thread lets go",
   other.join();
 }
 
-TEST_CASE("buffers may be let go after the allocator and its arena, on any thread",
+TEST_CASE("buffers may be released after the allocator and its arena, on any thread",
           "[loader][allocator][threads]") {
   SharedBytes here;
   SharedBytes there;
@@ -254,7 +254,7 @@ TEST_CASE("buffers may be let go after the allocator and its arena, on any threa
   here = {};
 }
 
-TEST_CASE("tensors made side by side are sent stacked, without a copy", "[loader][allocator]") {
+TEST_CASE("adjacent tensors are sent stacked, without a copy", "[loader][allocator]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
   SlotAllocator allocator(worker->arena(), {hang_limit()});
@@ -297,7 +297,7 @@ TEST_CASE("tensors in the memory of a call are the same with any number of worke
   CHECK(take(*fixture.loader(1, rare), 60) == labels);
 }
 
-TEST_CASE("a function may hand what it read to a thread of its own", "[loader][allocator][fork]") {
+TEST_CASE("a function may pass buffers to its own thread", "[loader][allocator][fork]") {
   energon::TrainOptions plain;
   plain.batch_size = 4;
   plain.shuffle_buffer_size = 8;

@@ -61,7 +61,7 @@ Sample example() {
 
 }  // namespace
 
-TEST_CASE("a sample of all kinds of values crosses as it is", "[loader][transport]") {
+TEST_CASE("a sample of all kinds of values arrives unchanged", "[loader][transport]") {
   Gather gather;
   ByteWriter writer;
   energon::encode_sample(example(), gather, writer);
@@ -81,7 +81,8 @@ TEST_CASE("a sample of all kinds of values crosses as it is", "[loader][transpor
   CHECK(decoded.sources.at(1).sample == 1);
 }
 
-TEST_CASE("a damaged batch is refused or is another batch, never a crash", "[loader][transport]") {
+TEST_CASE("a damaged batch is refused or decodes to another batch, never crashes",
+          "[loader][transport]") {
   Gather gather;
   ByteWriter writer;
   energon::encode_sample(example(), gather, writer);
@@ -127,7 +128,7 @@ TEST_CASE("lazy bytes are refused with the name of their field", "[loader][trans
   }
 }
 
-TEST_CASE("an integer that is no number is damage", "[loader][transport]") {
+TEST_CASE("an integer that is not a number is damage", "[loader][transport]") {
   Sample sample;
   sample.fields = {{"n", energon::BigInteger("123456789")}};
   Gather gather;
@@ -135,10 +136,10 @@ TEST_CASE("an integer that is no number is damage", "[loader][transport]") {
   energon::encode_sample(sample, gather, writer);
   std::string encoded = writer.bytes();
   encoded.replace(encoded.find("123456789"), 3, "1x3");
-  CHECK_THROWS_WITH(energon::decode_sample(encoded, {}), Catch::Contains("no decimal number"));
+  CHECK_THROWS_WITH(energon::decode_sample(encoded, {}), Catch::Contains("a decimal integer"));
 }
 
-TEST_CASE("impossible tensors and sources are named before they leave the worker",
+TEST_CASE("invalid tensors and sources are named before they leave the worker",
           "[loader][transport]") {
   const auto fails = [](const Sample& sample) -> std::string {
     Gather gather;
@@ -160,7 +161,7 @@ TEST_CASE("impossible tensors and sources are named before they leave the worker
     INFO("tensor " << number++);
     Sample sample = example();
     sample.fields.emplace_back("outer", energon::Mapping{{"image", tensor}});
-    CHECK_THAT(fails(sample), Catch::Contains("field 'outer.image' is no tensor"));
+    CHECK_THAT(fails(sample), Catch::Contains("field 'outer.image' is not a valid tensor"));
   }
   Sample sample = example();
   sample.sources.emplace_back();
@@ -168,8 +169,7 @@ TEST_CASE("impossible tensors and sources are named before they leave the worker
   CHECK(fails(example()) == "no error");
 }
 
-TEST_CASE("values that are nested too deeply are refused where they are sent",
-          "[loader][transport]") {
+TEST_CASE("values that are nested too deeply are refused by the sender", "[loader][transport]") {
   const auto nested = [](int levels) {
     energon::Value value = std::int64_t{1};
     for (int i = 0; i < levels; ++i) {
@@ -186,5 +186,5 @@ TEST_CASE("values that are nested too deeply are refused where they are sent",
   energon::encode_sample(nested(64), gather, writer);
   CHECK_NOTHROW(energon::decode_sample(writer.bytes(), {}));
   CHECK_THROWS_WITH(energon::encode_sample(nested(65), gather, writer),
-                    Catch::Contains("field 'deep'") && Catch::Contains("more than 64 others"));
+                    Catch::Contains("field 'deep'") && Catch::Contains("more than 64 deep"));
 }

@@ -75,7 +75,7 @@ TEST_CASE(
   CHECK(distance_in_time({.batch = milliseconds(0), .store = milliseconds(0)}) == -1);
 }
 
-TEST_CASE("a number of batches that the user sets between checkpoints is kept, whatever they cost",
+TEST_CASE("a checkpoint interval set by the user is kept, whatever it costs",
           "[loader][checkpoints]") {
   CheckpointInterval interval(3);
   interval.stored(0, 100, microseconds(1));
@@ -87,7 +87,7 @@ TEST_CASE("a number of batches that the user sets between checkpoints is kept, w
   CHECK(due(3) == CheckpointDue::kYes);
 }
 
-TEST_CASE("time since a checkpoint counts from that checkpoint", "[loader][checkpoints]") {
+TEST_CASE("time is counted from the last checkpoint", "[loader][checkpoints]") {
   CheckpointInterval interval(std::nullopt);
   interval.stored(0, 1 << 30, microseconds(1));
   const ProducedBatch batch{.index = 1, .bytes = 300, .replay_time = milliseconds(60)};
@@ -116,7 +116,7 @@ TEST_CASE("a worker knows how many units the trainer must take for a number of b
   CHECK(sent.units_until(5, 42) == 4);
 }
 
-TEST_CASE("with the fewest checkpoints a worker waits for the trainer, and every save is exact",
+TEST_CASE("with the minimum of checkpoints a worker waits for the trainer, and every save is exact",
           "[loader][checkpoints][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   for (const auto& every : {std::optional<std::int64_t>(1), std::optional<std::int64_t>(3),

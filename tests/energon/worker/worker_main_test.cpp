@@ -129,7 +129,7 @@ void check_reported(Worker& worker, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a worker reports commands that it cannot read", "[loader][worker]") {
+TEST_CASE("a worker reports unreadable commands", "[loader][worker]") {
   // Busy with batches, or waiting for the command to start an epoch.
   const bool repeat = GENERATE(true, false);
   CAPTURE(repeat);
@@ -149,7 +149,7 @@ TEST_CASE("a worker reports commands that it cannot read", "[loader][worker]") {
   SECTION("a command of an unknown kind") {
     const Command command{.kind = static_cast<CommandKind>(77)};
     worker.send(std::as_bytes(std::span(&command, 1)));
-    check_reported(worker, "a command to a worker is of kind 77");
+    check_reported(worker, "a command to a worker has unknown kind 77");
   }
   SECTION("a damaged ring") {
     worker.damage_command_ring();

@@ -65,10 +65,10 @@ TEST_CASE("a state with adapters goes through a file, JSON and names", "[protoco
       Catch::Contains("SkipFirst over Shard over Loader"));
   CHECK_THAT(error_of([&] { loaders.ending(comm, CommonEnd::kRepeat)->restore_state_rank(bare); },
                       ErrorCode::kMismatch),
-             Catch::Contains("it is of a Loader"));
+             Catch::Contains("it belongs to a Loader"));
   CHECK_THAT(error_of([&] { loaders.ending(comm, CommonEnd::kRepeat)->restore_state_rank(state); },
                       ErrorCode::kMismatch),
-             Catch::Contains("it is of a SkipFirst over Shard over Loader"));
+             Catch::Contains("it belongs to a SkipFirst over Shard over Loader"));
 }
 
 TEST_CASE("the batches left are counted exactly, after a restore with other batches, too",

@@ -427,6 +427,7 @@ TEST_CASE("a state of rank 0 is refused on other ranks, and the other way round"
   });
   for (const auto& report : reports) {
     CAPTURE(report.text);
-    CHECK_THAT(report.text, Catch::Contains("mismatch") && Catch::Contains("it is of a Dispatch"));
+    CHECK_THAT(report.text,
+               Catch::Contains("mismatch") && Catch::Contains("it belongs to a Dispatch"));
   }
 }
