@@ -79,7 +79,7 @@ void read_void(const JsonReader& reader, CheckpointMark& mark) {
 void read_complete(const JsonReader& reader, CheckpointMark& mark) {
   const JsonReader world_size = reader.member("world_size");
   if (world_size.integer() < 1 || world_size.integer() > kMaxLogicalShards) {
-    world_size.fail("no number of ranks");
+    world_size.fail("expected a number of ranks");
   }
   mark.world_size = static_cast<int>(world_size.integer());
   mark.digest = reader.member("digest").text();

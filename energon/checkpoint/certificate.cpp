@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t kMostNamed = 20;  // micro batches or logical shards in an error
 
-// Whether no micro batch `number` came or will come: its logical shard has ended the epoch.
+// Whether micro batch `number` cannot exist because its logical shard has ended the epoch.
 bool is_after_end(const DeliveredEpoch& epoch, std::int64_t number) {
   const auto ended = epoch.ended.find(number % epoch.logical_shards);
   return ended != epoch.ended.end() && number / epoch.logical_shards >= ended->second;
 }
 
-// Whether one of the micro batches [begin, end) may still come. All logical shards have a number
-// among the first `logical_shards` of them.
+// Whether one of the micro batches [begin, end) may still be delivered. The first `logical_shards`
+// of them cover all logical shards.
 bool has_more(const DeliveredEpoch& epoch, std::int64_t begin, std::int64_t end) {
   for (std::int64_t number = begin; number < std::min(end, begin + epoch.logical_shards);
        ++number) {
@@ -36,7 +36,7 @@ bool has_more(const DeliveredEpoch& epoch, std::int64_t begin, std::int64_t end)
   return false;
 }
 
-// The last micro batch that came or must have come; -1: none.
+// The last micro batch that was delivered or must have been; -1 if there is none.
 std::int64_t last_micro_batch(const DeliveredEpoch& epoch) {
   std::int64_t last = epoch.micro_batches.empty() ? -1 : epoch.micro_batches.rbegin()->first;
   for (const auto& [shard, count] : epoch.ended) {
@@ -45,7 +45,7 @@ std::int64_t last_micro_batch(const DeliveredEpoch& epoch) {
   return last;
 }
 
-// How many of the micro batches from `first` on should have come and did not.
+// The number of missing micro batches from `first` on.
 std::int64_t count_missing(const DeliveredEpoch& epoch, std::int64_t first) {
   const std::int64_t shards = epoch.logical_shards;
   const std::int64_t last = last_micro_batch(epoch);
@@ -125,10 +125,11 @@ std::optional<std::int64_t> after_end(const DeliveredEpoch& epoch) {
 
 GlobalBatches global_batches(const DeliveredEpoch& epoch, std::int64_t size, std::int64_t first) {
   if (const auto number = after_end(epoch)) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("micro batch {} of epoch {} came, though its logical shard had ended "
-                            "the epoch before it: these are not records of one job",
-                            *number, epoch.epoch));
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("micro batch {} of epoch {} was delivered after its logical shard had ended "
+                    "the epoch: these records belong to different jobs",
+                    *number, epoch.epoch));
   }
   GlobalBatches batches{.epoch = epoch.epoch};
   const std::int64_t last = last_micro_batch(epoch);

@@ -35,10 +35,10 @@ void check_ranks(const std::vector<SavableDataLoaderState>& ranks,
   }
   for (const auto& [rank, count] : times) {
     if (count > 1) {
-      differences.push_back(fmt::format("rank {} is there {} times", rank, count));
+      differences.push_back(fmt::format("rank {} occurs {} times", rank, count));
     }
     if (rank < 0 || rank >= world_size) {
-      differences.push_back(fmt::format("rank {} is none of {}", rank, world_size));
+      differences.push_back(fmt::format("rank {} is not one of {} ranks", rank, world_size));
     }
   }
 }
@@ -55,7 +55,7 @@ void check_configs(const std::vector<SavableDataLoaderState>& ranks,
     std::vector<std::string> found;
     compare_configs(rank.config, expected, "", found);
     if (rank.micro_batch_size != ranks.front().micro_batch_size) {
-      found.push_back("another micro batch size");
+      found.push_back("different micro batch size");
     }
     for (const std::string& difference : found) {
       differences.push_back(fmt::format("rank {}: {}", rank.config->value("rank", 0), difference));
@@ -109,8 +109,8 @@ void check_adapters(const std::vector<SavableDataLoaderState>& ranks,
   }
 }
 
-// Ranks in the same epoch must have taken the same number of its batches, except those with none
-// left.
+// Ranks in the same epoch must have taken the same number of its batches, except ranks that have no
+// batches left.
 void check_steps(const std::vector<SavableDataLoaderState>& ranks,
                  std::vector<std::string>& differences) {
   std::map<std::int64_t, std::map<std::int64_t, std::vector<int>>> ranks_at;  // epoch, step
@@ -135,7 +135,7 @@ void check_steps(const std::vector<SavableDataLoaderState>& ranks,
 
 SavableJobState merge_states(std::vector<SavableDataLoaderState> ranks) {
   if (ranks.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "a job has at least one rank, no state was given");
+    throw Error(ErrorCode::kInvalidArgument, "expected the state of at least one rank");
   }
   std::vector<std::string> differences;
   check_ranks(ranks, differences);
@@ -145,7 +145,7 @@ SavableJobState merge_states(std::vector<SavableDataLoaderState> ranks) {
   check_steps(ranks, differences);
   if (!differences.empty()) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("these states are not of one job at one step:\n  {}",
+                fmt::format("these states do not belong to one job at one step:\n  {}",
                             fmt::join(differences, "\n  ")));
   }
   std::sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
@@ -156,11 +156,10 @@ SavableJobState merge_states(std::vector<SavableDataLoaderState> ranks) {
 
 const SavableDataLoaderState& state_of_rank(const SavableJobState& job, int rank) {
   if (rank < 0 || rank >= std::ssize(job.ranks)) {
-    throw Error(
-        ErrorCode::kMismatch,
-        fmt::format("the state is of a job of {} ranks, it has none for rank {}; rescale it "
-                    "for another layout",
-                    job.ranks.size(), rank));
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the state belongs to a job of {} ranks and has no rank {}; rescale it "
+                            "to another layout",
+                            job.ranks.size(), rank));
   }
   return job.ranks[static_cast<std::size_t>(rank)];
 }
@@ -169,7 +168,7 @@ const SavableDataLoaderState& state_of_rank(const SavedState& saved, int rank) {
   if (const auto* job = std::get_if<SavableJobState>(&saved)) {
     return state_of_rank(*job, rank);
   }
-  return std::get<SavableDataLoaderState>(saved);  // if of another rank, restoring reports it
+  return std::get<SavableDataLoaderState>(saved);  // restoring reports a mismatch of the rank
 }
 
 Certificate certificate_of(const SavableJobState& job) {

@@ -35,7 +35,7 @@ const SavableDataLoaderState& state_of_rank(const SavableJobState& job, int rank
 /// The certificate of everything that the job delivered.
 Certificate certificate_of(const SavableJobState& job);
 
-/// The content of a state file: a rank or a job.
+/// The content of a state file: the state of a rank or of a job.
 using SavedState = std::variant<SavableDataLoaderState, SavableJobState>;
 
 /// The state of `rank`, from a file of that rank or of its job. Throws Error (kMismatch).

@@ -14,21 +14,21 @@
 namespace energon {
 namespace {
 
-// So many batches or samples of each logical shard can be summed over all of a job.
+// Limit on batches or samples of a logical shard, so that their sum over a job does not overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 42;
 static_assert(kMostCounted <= INT64_MAX / kMaxLogicalShards);
 
 void check_range(std::int64_t value, std::int64_t least, std::int64_t most,
                  const std::string& path) {
   if (value < least || value > most) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("{}: it is {}, but must be in [{}, {}]", path, value, least, most));
+    throw Error(ErrorCode::kCorruptData, fmt::format("{}: found {}, expected a value in [{}, {}]",
+                                                     path, value, least, most));
   }
 }
 
-// That no logical shard was passed over: each is in the loader's epoch or beyond, and none gave
-// more batches than the whole job. A state that was rescaled, or fitted to another micro batch,
-// has counts that were rounded.
+// Checks that no logical shard was skipped: each is in the loader's epoch or beyond, and none
+// delivered more batches than the whole job. Counts are rounded if a state was rescaled or fitted
+// to another micro batch size.
 void check_progress(const SavableDataLoaderState& state, const std::string& path) {
   constexpr std::int64_t kRounding = 1 << 16;
   const std::int64_t begun = state.epoch + (state.epoch_finished ? 1 : 0);
@@ -37,24 +37,25 @@ void check_progress(const SavableDataLoaderState& state, const std::string& path
     const SavableDatasetCheckpoint& checkpoint = state.checkpoints[i];
     const std::string here = fmt::format("{}.checkpoints[{}]", path, i);
     check_range(checkpoint.turn.epoch, begun, INT32_MAX, here + ".turn.epoch");
-    // One beyond: an epoch of which nothing could be used was an error of next(), which kept the
-    // turns of before.
+    // One epoch beyond: if no sample of an epoch could be used, next() threw and kept the previous
+    // turns.
     check_range(checkpoint.epoch, 0, checkpoint.turn.epoch + 1, here + ".epoch");
     delivered += checkpoint.index + checkpoint.offset;
   }
   if (!state.config->contains("pipeline")) {
-    return;  // a part of a flat state: of a job of unknown size
+    return;  // part of a flat state, whose job size is unknown
   }
   const std::int64_t most = (state.batch_index + 1) * layout_of(state.config).world_size +
                             kRounding * std::ssize(state.checkpoints);
   if (delivered > most) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("{}.checkpoints: they count {} batches, of {} in all of the rank", path,
-                            delivered, state.batch_index));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("{}.checkpoints: they count {} batches, expected at most the {} of the rank",
+                    path, delivered, state.batch_index));
   }
 }
 
-// Whether an adapter counts the batches that it handed out.
+// Whether an adapter counts the batches that it delivered.
 bool is_counter(const State& adapter) {
   return std::any_of(adapter.fields.begin(), adapter.fields.end(),
                      [](const auto& field) { return field.first == "batches"; });
@@ -66,9 +67,10 @@ void check_adapters(const SavableDataLoaderState& state, std::int64_t most_batch
     const State& adapter = state.adapters[i];
     const std::string here = fmt::format("{}.adapters[{}]", path, i);
     if (!adapter.children.empty()) {
-      throw Error(ErrorCode::kCorruptData, here + ": it has inner states, none are expected");
+      throw Error(ErrorCode::kCorruptData, here + ": expected no inner states");
     }
-    // All of their numbers are counts; those of samples are below those of batches times the size.
+    // All of their integers are counts; counts of samples are below those of batches times the
+    // size.
     for (const auto& [name, value] : adapter.fields) {
       if (const auto* count = std::get_if<std::int64_t>(&value)) {
         check_range(*count, 0, most_batches, fmt::format("{}.{}", here, name));
@@ -86,7 +88,7 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
   check_config(state.config, path + ".config");
   if (state.checkpoints.empty()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("{}.checkpoints: there are none, at least one is expected", path));
+                fmt::format("{}.checkpoints: expected at least one checkpoint", path));
   }
   const std::int64_t micro_batch_size = state.micro_batch_size.value_or(1);
   check_range(micro_batch_size, 1, INT32_MAX, path + ".micro_batch_size");
@@ -108,7 +110,7 @@ void check_loader_state(const SavableDataLoaderState& state, const std::string& 
   }
   if (const std::int64_t next = next_worker_id_of(state); state.next_worker_id != next) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("{}.next_worker_id: expected {}, whose turn it is by the turns of the "
+                fmt::format("{}.next_worker_id: expected {}, which follows from the turns of the "
                             "checkpoints, found {}",
                             path, next, state.next_worker_id));
   }
@@ -175,7 +177,7 @@ SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader) {
     checkpoint.state = decode_state(encoded);
   }
   if (checkpoint.index < 0 || checkpoint.epoch < 0 || checkpoint.offset < 0) {
-    reader.fail("a worker has a negative position");
+    reader.fail("a logical shard has a negative position");
   }
   return checkpoint;
 }
@@ -189,7 +191,7 @@ CheckpointPlace place_of_checkpoint(std::string_view encoded) {
 std::optional<std::size_t> Turns::next() const {
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < turns_.size(); ++i) {
-    // Logical shards in a later epoch wait; the others are all in this one.
+    // Logical shards in a later epoch wait; all others are in this one.
     if (turns_[i].epoch <= epoch_ && (!first || turns_[i].count < turns_[*first].count)) {
       first = i;
     }
@@ -200,7 +202,7 @@ std::optional<std::size_t> Turns::next() const {
 SavableDataLoaderState source_state(State position, const EpochStep& at, const SourcePlace& place) {
   if (!position.children.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the position of a source has no inner states, that of {} has {}",
+                fmt::format("the position of a source cannot have inner states, that of {} has {}",
                             position.type, position.children.size()));
   }
   SavableDataLoaderState state;

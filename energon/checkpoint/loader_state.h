@@ -4,8 +4,8 @@
 // some batch, and how many batches were delivered after that one. docs/formats/checkpoint.md gives
 // the file format.
 //
-// Also here: the rule by which logical shards take turns (Turns), and the same form of state for a
-// source of batches without logical shards (source_state()).
+// Also defines the rule by which logical shards take turns (Turns), and states of this form for
+// sources of batches without logical shards (source_state()).
 
 #pragma once
 
@@ -74,7 +74,7 @@ class Turns {
 
 /// The position of one logical shard.
 struct SavableDatasetCheckpoint {
-  std::optional<State> state;  ///< of the pipeline; nullopt: its start
+  std::optional<State> state;  ///< of the pipeline; nullopt for its start
   std::int64_t index = 0;      ///< batches emitted before `state`, in all epochs
   std::int64_t epoch = 0;      ///< epoch of `state`
   std::int64_t offset = 0;     ///< batches delivered after `state`
@@ -96,19 +96,19 @@ struct SavableDataLoaderState {
   BoxedJson config;  // a Config
   /// One per logical shard of the rank, in order; by default one per worker.
   std::vector<SavableDatasetCheckpoint> checkpoints;
-  /// Index in `checkpoints` of the logical shard whose turn is next (not of a worker; the name is
-  /// that of Energon's states). Derived from the turns, and checked against them on restore.
+  /// Index in `checkpoints` of the logical shard whose turn is next (not of a worker; the name
+  /// comes from Energon). Derived from the turns, and checked against them on restore.
   std::int64_t next_worker_id = 0;
   std::int64_t epoch = 0;  ///< epochs before this one
   bool epoch_finished =
-      false;  ///< the end of the epoch was reported; the next batch is of the next one
+      false;  ///< the end of the epoch was reported; the next batch belongs to the next epoch
   std::int64_t batch_index = 0;  ///< batches delivered by this rank, in all epochs
-  /// Steps of the job in this epoch. A step is one batch from every rank that had one. nullopt: not
-  /// known.
+  /// Steps of the job in this epoch. A step is one batch from every rank that had one. nullopt if
+  /// not known.
   std::optional<std::int64_t> step_in_epoch = 0;
-  std::optional<std::int64_t> micro_batch_size;  ///< samples per batch; nullopt: not batched
-  /// The positions of the adapters over the loader, outermost first; none have children. The other
-  /// members are the position of the loader, which the adapters continue from.
+  std::optional<std::int64_t> micro_batch_size;  ///< samples per batch; nullopt if not batched
+  /// The positions of the adapters over the loader, outermost first, without children. The other
+  /// members are the position of the loader, from which the adapters continue.
   std::vector<State> adapters = {};
 
   bool operator==(const SavableDataLoaderState& other) const;
@@ -117,9 +117,8 @@ struct SavableDataLoaderState {
 /// Checks conditions that hold for every state saved by a loader. Every function that reads a state
 /// from bytes or JSON calls it. Throws Error (kCorruptData) with the path of the invalid element,
 /// which begins with `path`: the configuration (check_config()), a count, or a next_worker_id that
-/// is not next_worker_id_of(). Counts of batches, also when converted to samples, are at most 2^42.
-/// Epoch counts and the micro batch size are at most 2^31 - 1. So no sum or product of them
-/// overflows.
+/// is not next_worker_id_of(). Counts of batches, also when converted to samples, are at most 2^42,
+/// epoch counts and the micro batch size at most 2^31 - 1, so that no sum or product overflows.
 void check_loader_state(const SavableDataLoaderState& state, const std::string& path);
 
 /// The value of next_worker_id that follows from the turns of the checkpoints; 0 if all of them
@@ -137,9 +136,9 @@ struct EpochStep {
   bool operator==(const EpochStep&) const = default;
 };
 
-/// Where the rank stands in an epoch: ranks of one checkpoint that are in the same epoch are at the
-/// same step of it. Nothing if the rank has no batch left in its epoch, or if its step is not
-/// known. The place is that of the outermost adapter that counts, else that of the loader.
+/// The place of the rank in its epoch: that of the outermost adapter that counts, else that of the
+/// loader. Ranks of one checkpoint that are in the same epoch are at the same step. nullopt if the
+/// rank has no batch left in its epoch, or if its step is not known.
 std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
 
 /// Converts the position of a pipeline (state, index, epoch, offset) to bytes and back. Used in
@@ -148,15 +147,15 @@ std::optional<EpochStep> epoch_step(const SavableDataLoaderState& state);
 void encode_checkpoint(ByteWriter& writer, const SavableDatasetCheckpoint& checkpoint);
 SavableDatasetCheckpoint decode_checkpoint(ByteReader& reader);
 
-/// Where a logical shard stands. An epoch may pass without a batch, so the index alone does not
-/// tell it.
+/// The place of a checkpoint or position. The index alone is ambiguous, because an epoch may pass
+/// without a batch.
 struct CheckpointPlace {
   std::int64_t index = 0;  ///< batches over all epochs
-  std::int64_t epoch = 0;  ///< of the next batch
+  std::int64_t epoch = 0;  ///< epoch of the next batch
 
   auto operator<=>(const CheckpointPlace&) const = default;
 
-  /// Whether the logical shard can go on from here to `position`.
+  /// Whether the logical shard can continue from here to `position`.
   bool leads_to(const CheckpointPlace& position) const {
     return index <= position.index && epoch <= position.epoch;
   }
@@ -164,7 +163,7 @@ struct CheckpointPlace {
 inline CheckpointPlace place_of(const SavableDatasetCheckpoint& checkpoint) {
   return {checkpoint.index, checkpoint.epoch};
 }
-/// The place of an encoded position, of which the first kBytesOfPlace bytes are enough. Throws as
+/// The place of an encoded position, of which the first kBytesOfPlace bytes suffice. Throws like
 /// decode_checkpoint().
 CheckpointPlace place_of_checkpoint(std::string_view encoded);
 inline constexpr std::size_t kBytesOfPlace = 16;
@@ -183,32 +182,32 @@ SavableDataLoaderState read_loader_state(const std::string& path);
 /// A description for people.
 nlohmann::ordered_json describe_loader_state(const SavableDataLoaderState& state);
 
-// The state of a source of batches that keeps a position of its own, without logical shards.
+// The state of a source of batches with its own position, without logical shards.
 //
 // It has the form of a loader's state, so files, adapters and protocols treat it like one: a single
 // logical shard whose pipeline state is the position. Its configuration has a member `source`, the
 // type of that position. It cannot be rescaled.
 
-/// Whose position it is.
+/// The source of the position.
 struct SourcePlace {
   int rank = 0;
   int world_size = 1;
-  /// What the sources of all ranks must have in common, an object; null: nothing.
+  /// What the sources of all ranks must share, an object; null means nothing.
   BoxedJson common_settings = {};
 };
 
-/// Makes a state from the position of a source, which stands at `at`; batches are counted in this
-/// epoch only. `position` has no children. Throws Error (kInvalidArgument).
+/// Makes a state from the position of a source, which is at `at`; batches are counted in this epoch
+/// only. `position` has no children. Throws Error (kInvalidArgument).
 SavableDataLoaderState source_state(State position, const EpochStep& at,
                                     const SourcePlace& place = {});
 
 /// Whether `config` is the configuration of such a state.
 bool is_source_config(const Config& config);
 
-/// The position in such a state; null if `state` is one of a loader.
+/// The position in such a state; null if `state` belongs to a loader.
 const State* source_position(const SavableDataLoaderState& state);
 
-/// What the state is of: the types of its adapters and its source, such as "Shard over Loader".
+/// The types of the adapters and the source of a state, such as "Shard over Loader".
 std::string source_kind(const SavableDataLoaderState& state);
 
 }  // namespace energon

@@ -23,9 +23,9 @@ std::int64_t divide_up(std::int64_t dividend, std::int64_t divisor) {
   return (dividend + divisor - 1) / divisor;
 }
 
-// Moves logical shard `local_index` past the batches that were delivered after its state, of
-// `old_size` samples each, by `pipeline`, and counts it in batches of `new_size`. The last batch of
-// an epoch may have been smaller; samples left out at its end stay left out.
+// Skips the batches (of `old_size` samples each) that logical shard `local_index` delivered after
+// its state, using `pipeline`, and converts its counts to batches of `new_size`. The last batch of
+// an epoch may have been smaller; samples dropped at the end of the epoch stay dropped.
 void rebatch(SavableDatasetCheckpoint& checkpoint, std::int64_t old_size, std::int64_t new_size,
              std::unique_ptr<Dataset> pipeline) {
   PositionedDataset position(std::move(pipeline));
@@ -39,10 +39,10 @@ void rebatch(SavableDatasetCheckpoint& checkpoint, std::int64_t old_size, std::i
                 .certificate = checkpoint.certificate};
 }
 
-// Throws Error if the state of logical shard `local_index` does not fit, or if `pipeline` ends
-// before the batches that logical shard `local_index` counts. Restoring repeats these steps later.
-// The state is applied, not only compared: an object of the user's may refuse it only then. A
-// pipeline of unknown size is not run: it would have to make the batches.
+// Throws Error if the state of logical shard `local_index` does not fit, or if `pipeline` has fewer
+// batches than the logical shard counts. Restoring repeats these steps later. Applies the state
+// rather than only comparing it, because user objects may refuse it only then. Does not run a
+// pipeline of unknown size, which would have to make the batches.
 void check_checkpoint(const SavableDatasetCheckpoint& checkpoint,
                       std::unique_ptr<Dataset> pipeline) {
   const bool is_ahead = checkpoint.offset > 0 || checkpoint.turn.epoch > checkpoint.epoch;
@@ -61,7 +61,7 @@ void check_checkpoint(const SavableDatasetCheckpoint& checkpoint,
 
 }  // namespace
 
-// In steps of about kStepTime, so that a pipeline which makes what it skips shows progress.
+// In steps of about kStepTime, so that a pipeline that computes what it skips shows progress.
 std::int64_t PositionedDataset::skip(std::int64_t count, std::optional<std::int64_t> batch_size,
                                      PipelineMonitor& monitor) {
   std::int64_t skipped = 0;
@@ -94,28 +94,26 @@ void PositionedDataset::restore(const SavableDatasetCheckpoint& checkpoint, std:
     left -= skipped;
     index_ += skipped;
     if (left > 0) {
-      // The offset reaches over the end of an epoch. Several epochs that yield nothing mean that
-      // the data is shorter.
+      // The offset extends beyond the end of an epoch. Several empty epochs in a row mean that the
+      // data is shorter.
       empty_epochs = skipped == 0 ? empty_epochs + 1 : 0;
       if (epoch_ >= epoch || empty_epochs > 2) {
         throw Error(
             ErrorCode::kMismatch,
-            fmt::format("the state says that {} batches more were delivered than the data has",
-                        left));
+            fmt::format("the state counts {} more delivered batches than the data has", left));
       }
       next_epoch();
     }
   }
   if (!batch_size && dataset_->size() == 0) {
-    epoch_ = epoch;  // without a look at each empty epoch
+    epoch_ = epoch;  // skips empty epochs
   }
   while (epoch_ < epoch) {
-    // The epoch ended after these batches, or the loader would not be in a later one.
+    // The epoch must end after these batches, since the loader is in a later one.
     if (skip(1, batch_size, monitor) != 0) {
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("the state says that epoch {} ended at batch {}, but the data goes on",
-                      epoch_, index_));
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("by the state, epoch {} ended at batch {}, but the data continues",
+                              epoch_, index_));
     }
     next_epoch();
   }
@@ -152,7 +150,7 @@ std::unique_ptr<PositionedDataset> restored_pipeline(const PipelineFactory& make
     pipeline->restore(checkpoint, epoch, std::nullopt, context.monitor);
   } catch (const Error& error) {
     throw Error(error.code(),
-                fmt::format("logical shard {} cannot be restored: {}", context.logical_shard(),
+                fmt::format("cannot restore logical shard {}: {}", context.logical_shard(),
                             error.message()),
                 error.context());
   }
@@ -168,7 +166,7 @@ SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Conf
   check_micro_batch(saved_size, size, expected, differences);
   Config saved = state.config;
   if (size) {
-    set_micro_batch_size(saved, *size);  // judged by check_micro_batch()
+    set_micro_batch_size(saved, *size);  // compared by check_micro_batch()
   }
   compare_configs(saved, expected, "", differences);
   std::vector<int> saved_shards;

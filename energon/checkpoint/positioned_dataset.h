@@ -28,9 +28,9 @@ class PositionedDataset {
   /// Continues from `checkpoint` as if its batches had been emitted here: applies its state, skips
   /// `offset` batches, then moves past ended epochs until `epoch`. Reads no data unless
   /// Dataset::skip() does. `batch_size`: samples per batch of the batches that the checkpoint
-  /// counts, if it is not that of the pipeline. Throws Error: kMismatch if the logical shard is
-  /// shorter than the checkpoint says, or if an epoch that should have ended goes on; those of
-  /// Dataset::skip_batches(). Tells `monitor` every now and then that the replay goes on.
+  /// counts, if it differs from that of the pipeline. Throws Error: kMismatch if the logical shard
+  /// is shorter than the checkpoint requires, or if an epoch that should have ended continues;
+  /// those of Dataset::skip_batches(). Periodically reports progress to `monitor`.
   void restore(const SavableDatasetCheckpoint& checkpoint, std::int64_t epoch,
                std::optional<std::int64_t> batch_size = std::nullopt,
                PipelineMonitor& monitor = no_monitor());
@@ -68,8 +68,8 @@ std::unique_ptr<PositionedDataset> restored_pipeline(const PipelineFactory& make
 /// Returns `state`, adapted to the loader whose state_config() is `expected`. The micro batch size
 /// may change only if batching is the last stage. By default the new size must divide the old one
 /// and the loader must have workers, as in Energon; with logical shards set by the user any size
-/// fits. Throws Error (kMismatch) that lists all differences and tells what would fit. Does not
-/// change `state`.
+/// fits. Throws Error (kMismatch) that lists all differences and what would fit. Does not change
+/// `state`.
 SavableDataLoaderState fit_state(const SavableDataLoaderState& state, const Config& expected,
                                  const PipelineFactory& make_pipeline,
                                  const WorkerConfig& worker_config);

@@ -21,8 +21,7 @@
 namespace energon {
 namespace {
 
-// The positions of adapters on another layout: what rescale() does with
-// SavableDataLoaderState::adapters.
+// Converts the positions of adapters (SavableDataLoaderState::adapters) to another layout.
 
 StateValue& field(State& node, std::string_view name) {
   const auto found = std::find_if(node.fields.begin(), node.fields.end(),
@@ -34,7 +33,7 @@ StateValue& field(State& node, std::string_view name) {
   return found->second;
 }
 
-// Batches that the ranks which are in `epoch` handed out in it; those of one rank if they differ.
+// Batches that the ranks in `epoch` delivered in it; if they differ, the number of one rank.
 std::int64_t batches_in(const SavableJobState& job, std::size_t adapter, std::int64_t epoch) {
   std::int64_t batches = 0;
   for (const SavableDataLoaderState& rank : job.ranks) {
@@ -46,14 +45,14 @@ std::int64_t batches_in(const SavableJobState& job, std::size_t adapter, std::in
   return batches;
 }
 
-// As many batches of the new size.
+// The same number of samples in batches of the new size.
 std::int64_t batches_of_size(const SavableJobState& job, const JobLayout& layout,
                              std::int64_t batches) {
   const std::int64_t old_size = job.ranks.front().micro_batch_size.value_or(1);
   return batches * old_size / layout.micro_batch_size.value_or(old_size);
 }
 
-// Of old rank `rank`, counted round, or of the first that has some.
+// Taken from old rank `rank` modulo the old ranks, or from the first one that has some.
 std::string first_batches_of(const SavableJobState& job, std::size_t adapter, int rank) {
   constexpr std::size_t kNone = sizeof(std::uint32_t);  // bytes of an empty list
   std::string bytes;
@@ -71,7 +70,7 @@ State rescale_shard(const SavableJobState& job, std::size_t adapter, const JobLa
                                std::ssize(job.ranks) / layout.world_size;
   field(node, "epoch") = epoch;
   field(node, "batches") = batches;
-  field(node, "source_ended") = std::int64_t{0};  // a loader without batches says so itself
+  field(node, "source_ended") = std::int64_t{0};  // the loader itself reports that it is empty
   field(node, "first_batches") = first_batches_of(job, adapter, rank);
   field(node, "repeated") = std::int64_t{0};
   Config settings = Config::parse(node.bytes("settings"), nullptr, false);
@@ -85,10 +84,11 @@ State rescale_shard(const SavableJobState& job, std::size_t adapter, const JobLa
 State rescale_dispatch(const SavableJobState& job, std::size_t adapter, const JobLayout& layout,
                        std::int64_t epoch) {
   if (layout.world_size != 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("one rank of this job reads for all, however many there are: its "
-                            "position is of one rank, it cannot be divided among {}",
-                            layout.world_size));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("one rank of this job reads for all ranks, so it has a single position, "
+                    "which cannot be divided among {} ranks",
+                    layout.world_size));
   }
   State node = job.ranks.front().adapters[adapter];
   const std::int64_t old_size = job.ranks.front().micro_batch_size.value_or(1);
@@ -103,20 +103,21 @@ State rescale_skip(const SavableJobState& job, std::size_t adapter) {
   State node = job.ranks.front().adapters[adapter];
   for (const SavableDataLoaderState& rank : job.ranks) {
     if (const std::int64_t left = rank.adapters[adapter].integer("left"); left > 0) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("each rank has {} batches still to skip, which are other ones on "
-                              "another layout: take the first batch, then rescale",
-                              left));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("each rank still has {} batches to skip, which would be different ones "
+                      "on another layout: take the first batch, then rescale",
+                      left));
     }
   }
   field(node, "shortened_by") = std::int64_t{0};
   return node;
 }
 
-/// The adapters of rank `rank` of `layout`, whose loader continues in `epoch`. Steps of the epoch
-/// become as many as the ranks of `layout` need for the same batches. Batches that fill up the end
-/// are those of an old rank. Throws Error: kInvalidArgument if one rank reads for all and `layout`
-/// has several; kUnsupported for an adapter that cannot be divided again.
+/// The adapters of rank `rank` of `layout`, whose loader continues in `epoch`. Converts the steps
+/// of the epoch to the number that the ranks of `layout` need for the same batches. Padding batches
+/// come from an old rank. Throws Error: kInvalidArgument if one rank reads for all and `layout` has
+/// several; kUnsupported for an adapter that cannot be rescaled.
 std::vector<State> rescale_adapters(const SavableJobState& job, const JobLayout& layout, int rank,
                                     std::int64_t epoch) {
   std::vector<State> adapters;
@@ -129,9 +130,10 @@ std::vector<State> rescale_adapters(const SavableJobState& job, const JobLayout&
     } else if (type == "SkipFirst") {
       adapters.push_back(rescale_skip(job, i));
     } else {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the position of the adapter {} cannot be put on another layout",
-                              printable(type)));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("the position of the adapter {} cannot be converted to another layout",
+                      printable(type)));
     }
   }
   return adapters;
@@ -156,35 +158,34 @@ std::vector<int> nearest_world_sizes(int count, int world_size) {
 void check(const JobLayout& layout, int shards) {
   if (layout.world_size < 1 || layout.num_workers < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no layout of {} ranks with {} workers each",
-                            layout.world_size, layout.num_workers));
+                fmt::format("invalid layout of {} ranks with {} workers each", layout.world_size,
+                            layout.num_workers));
   }
   const std::int64_t workers = std::int64_t{layout.world_size} * std::max(layout.num_workers, 1);
   if (workers > shards) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("the job has {} logical shards, which cannot keep {} workers busy ({} ranks "
-                    "with {} each); ask for at most {} workers in all",
+                    "with {} each); use at most {} workers in total",
                     shards, workers, layout.world_size, std::max(layout.num_workers, 1), shards));
   }
   if (shards % layout.world_size != 0 && layout.uneven == Uneven::kRefuse) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("{} logical shards cannot be divided evenly among {} ranks; the nearest "
-                    "numbers of ranks that can be are {} (or allow an uneven division)",
+                    "numbers of ranks that work are {} (or allow an uneven division)",
                     shards, layout.world_size,
                     fmt::join(nearest_world_sizes(shards, layout.world_size), ", ")));
   }
 }
 
-// The part of `total` batches of the job that counts for `rank`: whole rounds, and one batch more
+// The part of `total` batches of the job that belongs to `rank`: whole rounds, and one more batch
 // for the first ranks.
 std::int64_t share_of_rank(std::int64_t total, int rank, int world_size) {
   return (total - rank + world_size - 1) / world_size;
 }
 
-// The job's steps of `epoch`, converted to steps of `world_size` ranks; nothing if they are not
-// known.
+// The job's steps of `epoch`, converted to steps of `world_size` ranks; nullopt if not known.
 std::optional<std::int64_t> step_of(const SavableJobState& job, std::int64_t epoch,
                                     int world_size) {
   std::int64_t steps = 0;
@@ -232,7 +233,7 @@ WorkerConfig fit(const WorkerConfig& old, const JobLayout& layout, int shards) {
 }
 
 // The configuration of the job on the layout `fitted`, for any rank. Throws Error (kMismatch) if
-// the micro batch size cannot change to the one asked for.
+// the micro batch size cannot change as requested.
 Config fit_config(const SavableJobState& job, const WorkerConfig& fitted, const JobLayout& layout) {
   const Config& old = job.ranks.front().config;
   Config config = layout_config(fitted);
@@ -277,8 +278,8 @@ SavableJobState rescale(const SavableJobState& job, const JobLayout& layout) {
   const Config& old_config = job.ranks.front().config;
   if (is_source_config(old_config)) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the position is that of a source of its own ({}), which has no "
-                            "logical shards that could be divided among other ranks",
+                fmt::format("the position belongs to a source without logical shards ({}), which "
+                            "cannot be divided among other ranks",
                             source_kind(job.ranks.front())));
   }
   const WorkerConfig old = layout_of(old_config);

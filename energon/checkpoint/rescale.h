@@ -15,14 +15,14 @@ namespace energon {
 
 /// What to do if the number of logical shards is not a multiple of the new world size.
 enum class Uneven : std::uint8_t {
-  kRefuse,  ///< an Error that names the nearest world sizes that divide it
+  kRefuse,  ///< an Error that lists the nearest world sizes that divide it
   kSpread,  ///< some ranks get one logical shard more than others
 };
 
 struct JobLayout {
   int world_size = 1;
   int num_workers = 0;                                          ///< per rank
-  std::optional<std::int64_t> micro_batch_size = std::nullopt;  ///< absent: unchanged
+  std::optional<std::int64_t> micro_batch_size = std::nullopt;  ///< unset means unchanged
   Uneven uneven = Uneven::kRefuse;
 };
 
@@ -30,9 +30,9 @@ struct JobLayout {
 /// layout has exactly one worker per logical shard, the number stays unset, as in Energon.
 /// Otherwise WorkerConfig::logical_shards is set from now on. Throws Error: kInvalidArgument for an
 /// invalid layout, or, with numbers that would work, for more workers than logical shards or a
-/// refused uneven division; kMismatch if the micro batch size cannot change to the given one;
-/// kUnsupported if the position is not one of a loader, or for an adapter that cannot be divided
-/// again. Adapters over the loaders get their positions on the new layout.
+/// refused uneven division; kMismatch if the micro batch size cannot change as requested;
+/// kUnsupported if the position does not belong to a loader, or for an adapter that cannot be
+/// rescaled. Converts the positions of adapters, too.
 SavableJobState rescale(const SavableJobState& job, const JobLayout& layout);
 
 }  // namespace energon

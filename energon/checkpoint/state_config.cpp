@@ -10,8 +10,8 @@
 namespace energon {
 namespace {
 
-// The version of Energon that draws in the same way. States without this member come from earlier
-// versions of ours, which drew like 7.4.0.
+// The version of Energon with the same draws. States without this member come from older versions
+// of this library, which drew like 7.4.0.
 constexpr const char* kDraws = "7.4.1";
 
 // The configuration of the outermost Batch stage, or null. For Config and const Config.
@@ -31,8 +31,8 @@ AnyConfig* find_batch(AnyConfig& config) {
   return nullptr;
 }
 
-// The type of the outermost stage around the batches that counts them or does not turn each into
-// one item; empty if there is none.
+// The type of the outermost stage around the batches that counts them or does not map each to one
+// item; empty if there is none.
 std::string stage_around_batches(const Config& config) {
   for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
        node = &node->at("inner")) {
@@ -124,10 +124,11 @@ std::string dump_config(const Config& config) {
   try {
     return config.dump();
   } catch (const Config::exception& error) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("the configuration of this loader has a text that is not UTF-8, which "
-                            "a saved state cannot have: {}",
-                            printable(error.what())));
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the configuration of this loader has a string that is not UTF-8, which "
+                    "a saved state cannot contain: {}",
+                    printable(error.what())));
   }
 }
 
@@ -175,17 +176,17 @@ void check_micro_batch(std::optional<std::int64_t> saved, std::optional<std::int
   }
   if (!saved || !current) {
     differences.push_back(
-        fmt::format("micro batch size: the state is of a loader {} batches, this one is {}",
+        fmt::format("micro batch size: the state belongs to a loader {} batches, this one is {}",
                     saved ? "with" : "without", current ? "with" : "without"));
     return;
   }
   const WorkerConfig layout = layout_of(config);
   if (!layout.logical_shards) {
     if (layout.num_workers == 0) {
-      differences.push_back(
-          fmt::format("micro batch size: {}, expected {}; without workers it must be equal, or set "
-                      "logical_shards",
-                      *saved, *current));
+      differences.push_back(fmt::format(
+          "micro batch size: {}, expected {}; without workers, it must be equal, or set "
+          "logical_shards",
+          *saved, *current));
     } else if (*current > *saved || *saved % *current != 0) {
       differences.push_back(
           fmt::format("micro batch size: {}, expected {}; it may only become smaller, by a divisor "

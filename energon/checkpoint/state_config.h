@@ -31,8 +31,8 @@ void check_config(const Config& config, const std::string& path);
 /// of logical shard 0, which determines the others.
 Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& worker_config);
 
-/// What all ranks of a job have in common: the configuration in a state without the rank. It
-/// identifies the data, with counts, sizes and exclusions.
+/// What all ranks of a job share: the configuration in a state without the rank. It identifies the
+/// data, with counts, sizes and exclusions.
 Config common_config(Config state_config);
 
 /// Returns the configuration in the form stored in files. Throws Error (kUnsupported) if a string

@@ -28,9 +28,9 @@ namespace {
 
 constexpr std::uint32_t kVersion = 1;
 
-// Least bytes of the saved position of a logical shard.
+// Minimum size of the saved position of a logical shard.
 constexpr std::size_t kShortestPart = 16;
-// Least bytes of an adapter: the length of its state, and a state without type and fields.
+// Minimum size of an adapter: the length of its state, and a state without type and fields.
 constexpr std::size_t kShortestAdapter = 16;
 
 void encode_part(ByteWriter& writer, StructureWriter& states,
@@ -53,7 +53,7 @@ SavableDatasetCheckpoint decode_part(ByteReader& reader, const StructureReader& 
   SavableDatasetCheckpoint part;
   const std::int64_t logical_shard = reader.signed_varint();
   if (logical_shard < 0 || logical_shard >= kMaxLogicalShards) {
-    reader.fail(fmt::format("there is no logical shard {}", logical_shard));
+    reader.fail(fmt::format("invalid logical shard {}", logical_shard));
   }
   part.logical_shard = static_cast<int>(logical_shard);
   part.turn.epoch = reader.signed_varint();
@@ -88,8 +88,8 @@ void encode_position(ByteWriter& writer, StructureWriter& states,
   }
 }
 
-/// Reads what encode_position() wrote. Throws Error (kCorruptData), also for what
-/// check_loader_state() refuses.
+/// Reads what encode_position() wrote. Throws Error (kCorruptData), also if check_loader_state()
+/// refuses the state.
 SavableDataLoaderState decode_position(ByteReader& reader, Config config,
                                        const StructureReader& states) {
   SavableDataLoaderState state;
@@ -122,7 +122,7 @@ constexpr std::string_view kWhat = "the saved loader state";
 constexpr std::size_t kEnvelopeBytes = 28;  // magic, version, length, checksum
 constexpr std::uint64_t kLongestFile = std::uint64_t{4} << 30;
 
-// Least bytes of the position of a rank.
+// Minimum size of the position of a rank.
 constexpr std::size_t kShortestPosition = 29;
 
 std::string encode_file(Kind kind, const Config& config,
@@ -153,19 +153,18 @@ std::string_view open_envelope(std::string_view bytes) {
   ByteReader file(bytes, kWhat);
   if (bytes.size() < kMagic.size() || file.raw(kMagic.size()) != kMagic) {
     throw Error(ErrorCode::kCorruptData,
-                "this is not a saved loader state (it does not begin with ENRGNCKP)");
+                "not a saved loader state: the file does not start with ENRGNCKP");
   }
   const std::uint32_t version = file.u32();
   if (version != kVersion) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the saved loader state has format version {}, this program reads "
+                fmt::format("the saved loader state has format version {}, but this program reads "
                             "version {}",
                             version, kVersion));
   }
   const std::uint64_t size = file.u64();
   if (size > file.left()) {
-    file.fail(
-        fmt::format("{} bytes expected, {} are left; the file is truncated", size, file.left()));
+    file.fail(fmt::format("expected {} bytes, found {}; the file is truncated", size, file.left()));
   }
   const std::string_view body = file.raw(size);
   const std::size_t checked = file.position();
@@ -173,7 +172,7 @@ std::string_view open_envelope(std::string_view bytes) {
   file.finish();
   if (expected != xxh3_64(as_bytes(bytes.substr(0, checked)))) {
     throw Error(ErrorCode::kCorruptData,
-                "the saved loader state does not have its checksum; the file is damaged");
+                "the checksum of the saved loader state is wrong; the file is damaged");
   }
   return body;
 }
@@ -181,7 +180,7 @@ std::string_view open_envelope(std::string_view bytes) {
 Config decode_config(ByteReader& body) {
   Config config = Config::parse(body.text(), nullptr, false);
   if (!config.is_object()) {
-    body.fail("its configuration is not JSON");
+    body.fail("the configuration is not JSON");
   }
   check_config(config, "state.config");  // before it is copied
   return config;
@@ -215,8 +214,7 @@ SavedState decode_saved_state(std::string_view bytes) {
   const std::uint32_t count = body.count(kShortestPosition);
   if (count == 0 || (kind == Kind::kRank && count != 1) ||
       (kind != Kind::kRank && kind != Kind::kJob)) {
-    body.fail(
-        fmt::format("it says that it is of kind {} with {} ranks", static_cast<int>(kind), count));
+    body.fail(fmt::format("invalid kind {} with {} ranks", static_cast<int>(kind), count));
   }
   const StructureReader states(body);
   std::vector<SavableDataLoaderState> ranks;
@@ -236,9 +234,9 @@ SavedState decode_saved_state(std::string_view bytes) {
 SavableDataLoaderState decode_loader_state(std::string_view bytes) {
   SavedState saved = decode_saved_state(bytes);
   if (const auto* job = std::get_if<SavableJobState>(&saved)) {
-    throw Error(
-        ErrorCode::kMismatch,
-        fmt::format("this is the state of a job of {} ranks, not of one rank", job->ranks.size()));
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("expected the state of one rank, found that of a job of {} ranks",
+                            job->ranks.size()));
   }
   return std::get<SavableDataLoaderState>(std::move(saved));
 }

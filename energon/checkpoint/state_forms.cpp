@@ -54,7 +54,7 @@ void add_rank(const SavableDataLoaderState& rank, FlatState& flat) {
 Config config_of(const FlatState& state) {
   const auto found = state.find(kConfigName);
   if (found == state.end()) {
-    throw Error(ErrorCode::kMismatch, fmt::format("the name '{}' is missing", kConfigName));
+    throw Error(ErrorCode::kMismatch, fmt::format("expected a name '{}'", kConfigName));
   }
   Config config = Config::parse(as_text(found->second.data.view), nullptr, false);
   if (!config.is_object() || !config.contains("pipeline")) {
@@ -73,7 +73,7 @@ Config config_of_rank(const Config& job_config, int rank) {
   return config;
 }
 
-// The logical shards of the rank of `layout`, each as the state of a rank that has only this one.
+// The logical shards of the rank of `layout`, each as the state of a rank with this one only.
 std::vector<SavableDataLoaderState> shards_of_rank(const FlatState& state,
                                                    const WorkerConfig& layout) {
   std::vector<std::string> missing;
@@ -99,14 +99,14 @@ std::vector<SavableDataLoaderState> shards_of_rank(const FlatState& state,
   return shards;
 }
 
-// Joins the logical shards of `rank`, which must be of one step.
+// Joins the logical shards of `rank`, which must be at the same step.
 SavableDataLoaderState join_shards(const std::vector<SavableDataLoaderState>& shards, int rank) {
   SavableDataLoaderState whole = shards.front();
   whole.checkpoints.clear();
   for (const SavableDataLoaderState& shard : shards) {
     if (shard.batch_index != whole.batch_index || shard.epoch != whole.epoch) {
       throw Error(ErrorCode::kMismatch,
-                  fmt::format("logical shards of rank {} are of different steps: {} and {}", rank,
+                  fmt::format("logical shards of rank {} are at different steps: {} and {}", rank,
                               whole.batch_index, shard.batch_index));
     }
     whole.checkpoints.push_back(shard.checkpoints.front());
@@ -136,7 +136,7 @@ SavableDataLoaderState unflatten_state(const FlatState& state, int rank) {
   WorkerConfig layout = layout_of(job_config);
   if (rank < 0 || rank >= layout.world_size) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("the state is of a job of {} ranks, it has none for rank {}",
+                fmt::format("the state belongs to a job of {} ranks and has no rank {}",
                             layout.world_size, rank));
   }
   layout.rank = rank;
@@ -154,7 +154,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kHexDigits = 16;
 
-// All of a state but the states of the pipelines, which get `state_form`.
+// All of a state; `state_form` converts the states of the pipelines.
 template <class StateForm>
 ordered_json position_json(const SavableDataLoaderState& state, const StateForm& state_form) {
   const auto or_null = [](const std::optional<std::int64_t>& number) {
@@ -252,7 +252,7 @@ SavableDataLoaderState loader_state_from_json(const ordered_json& json, const st
     }
   }
   const JsonReader config = reader.member("config");
-  config.member("pipeline");  // only the parts of a flat state have none
+  config.member("pipeline");  // optional only in the parts of a flat state
   state.config = config.json();
   check_loader_state(state, path);
   return state;
@@ -272,7 +272,7 @@ namespace {
 
 constexpr const char* kLoader = "Loader";
 
-// A count in the position of a source that is no loader; 0 if the source does not count.
+// A count in the position of a source that is not a loader; 0 if the source does not count.
 std::int64_t counter(const State& node, std::string_view name) {
   const auto found = std::find_if(node.fields.begin(), node.fields.end(),
                                   [name](const auto& field) { return field.first == name; });
@@ -312,8 +312,9 @@ SavableDataLoaderState from_tree(const State& tree) {
   const State* node = &tree;
   for (; !node->children.empty(); node = &node->children.front()) {
     if (node->children.size() > 1) {
-      throw Error(ErrorCode::kMismatch, fmt::format("{}: {} inner states, an adapter has one",
-                                                    node->type, node->children.size()));
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("{}: {} inner states, expected one for an adapter", node->type,
+                              node->children.size()));
     }
     adapters.push_back({node->type, node->fields, {}});
   }

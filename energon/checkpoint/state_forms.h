@@ -25,14 +25,13 @@ namespace energon {
 //
 // docs/formats/checkpoint.md gives the layout of the bytes.
 //
-// Every value is a one-dimensional uint8 tensor, texts and numbers included, so no value is
-// converted on the way. A name alone identifies its content, regardless of which rank stored it and
-// of the order in which names come back. A rank that receives the names of other ranks ignores
-// them.
+// Every value is a one-dimensional uint8 tensor, strings and numbers included, so that no framework
+// converts it. A name alone identifies its content, regardless of the rank that stored it and of
+// the order of the names. A rank ignores the names of other ranks.
 
 using FlatState = std::map<std::string, Tensor>;
 
-/// The entries that `rank` has to store. energon/config is the same for all ranks.
+/// The entries that `rank` must store. energon/config is the same for all ranks.
 FlatState flatten_state(const SavableDataLoaderState& rank);
 /// The entries of all ranks.
 FlatState flatten_state(const SavableJobState& job);
@@ -64,10 +63,10 @@ SavableDataLoaderState loader_state_from_json(const nlohmann::ordered_json& json
 // only child, and innermost the position of the source. The node of a loader is `Loader`, with its
 // encoded state. Stateful dictionaries and adapter state files have this form.
 
-/// Converts to the tree and back. The tree of a source with a position of its own does not name the
-/// rank: it comes back as the position of rank 0 of 1. from_tree() throws Error:
-/// kMismatch if a node has several children, and those of decode_loader_state() and
-/// check_loader_state(), whose paths begin with "state" as for a state file.
+/// Converts to and from the tree. The tree of a source with its own position does not have the
+/// rank: from_tree() returns it as the position of rank 0 of 1. from_tree() throws Error: kMismatch
+/// if a node has several children, and those of decode_loader_state() and check_loader_state(),
+/// whose paths begin with "state" as for a state file.
 State to_tree(const SavableDataLoaderState& state);
 SavableDataLoaderState from_tree(const State& tree);
 

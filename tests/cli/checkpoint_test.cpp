@@ -118,7 +118,7 @@ TEST_CASE("merge refuses ranks that are missing, double, or of other steps",
   };
   CHECK_THAT(refused({saved.files[1]}), Catch::Contains("missing: 0"));
   CHECK_THAT(refused({saved.files[0], saved.files[0], saved.files[1]}),
-             Catch::Contains("rank 0 is there 2 times"));
+             Catch::Contains("rank 0 occurs 2 times"));
   CHECK_THAT(refused({saved.job, saved.files[0]}), Catch::Contains("whole job"));
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("a run goes back and prints again what it printed", "[cli][run][fork]"
       run_energon(Words{"run", folder.path()} + flags +
                   Words{"--rewind-after", "9", "--rewind-to", "3", "--checkpoint-history", "4"});
   CHECK(refused.exit_code != 0);
-  CHECK_THAT(refused.err, Catch::Contains("the earliest one is that after 5 batches") &&
+  CHECK_THAT(refused.err, Catch::Contains("the earliest one is after 5 batches") &&
                               Catch::Contains("--checkpoint-history (4 batches)"));
   CHECK_THAT(run_energon({"run", folder.path(), "--rewind-after", "9"}).err,
              Catch::Contains("--rewind-after and --rewind-to belong together"));
@@ -261,7 +261,8 @@ TEST_CASE("a run that completes a checkpoint which does not count says so", "[cl
   const auto warning = [&](const std::string& step) {
     return fmt::format(
         "energon: warning: the checkpoint of step {0} does not count, no run can go on from it: "
-        "{1}/step_{0}: these states are not of one job at one step:\n  different steps of epoch 1",
+        "{1}/step_{0}: these states do not belong to one job at one step:\n  different steps of "
+        "epoch 1",
         step, saved);
   };
   const std::string text = last.err;

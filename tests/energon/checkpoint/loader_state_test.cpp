@@ -66,16 +66,17 @@ TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
     }
     return "accepted";
   };
-  CHECK(refused("/next_worker_id", 2) == "state.next_worker_id: it is 2, but must be in [0, 1]");
+  CHECK(refused("/next_worker_id", 2) ==
+        "state.next_worker_id: found 2, expected a value in [0, 1]");
   CHECK(refused("/next_worker_id", 0) ==
-        "state.next_worker_id: expected 1, whose turn it is by the turns of the checkpoints, "
+        "state.next_worker_id: expected 1, which follows from the turns of the checkpoints, "
         "found 0");
   CHECK(refused("/micro_batch_size", 0) ==
-        "state.micro_batch_size: it is 0, but must be in [1, 2147483647]");
+        "state.micro_batch_size: found 0, expected a value in [1, 2147483647]");
   CHECK(refused("/epoch_finished", 0) == "state.epoch_finished: expected true or false, found 0");
   CHECK(refused("/config", "x") == "state.config: expected an object, found \"x\"");
   CHECK(refused("/checkpoints", energon::Config::array()) ==
-        "state.checkpoints: there are none, at least one is expected");
+        "state.checkpoints: expected at least one checkpoint");
   CHECK(refused("/checkpoints/0/offset", -1) ==
         "state.checkpoints[0].offset: expected a non-negative integer, found -1");
   CHECK(refused("/checkpoints/0/logical_shard", 1 << 20) ==
@@ -158,17 +159,19 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
   for (const char* name : {"/batch_index", "/step_in_epoch", "/checkpoints/0/turn/count"}) {
     CAPTURE(name);
     CHECK(refused(name, kMost) == "no error");
-    CHECK_THAT(refused(name, kMost + 1), Catch::EndsWith("must be in [0, 549755813888]"));
+    CHECK_THAT(refused(name, kMost + 1), Catch::EndsWith("expected a value in [0, 549755813888]"));
     CHECK_THAT(refused(name, INT64_MAX), Catch::StartsWith("state.") && Catch::EndsWith("888]"));
   }
   for (const char* name : {"/epoch", "/checkpoints/0/turn/epoch", "/checkpoints/0/epoch"}) {
     CAPTURE(name);
-    CHECK_THAT(refused(name, INT64_MAX), Catch::EndsWith("must be in [0, 2147483647]"));
+    CHECK_THAT(refused(name, INT64_MAX), Catch::EndsWith("expected a value in [0, 2147483647]"));
   }
   // A logical shard is not behind its loader, nor its pipeline more than one epoch ahead.
   CHECK(refused("/checkpoints/0/turn/epoch", INT32_MAX) == "no error");
-  CHECK_THAT(refused("/epoch", INT32_MAX), Catch::Contains("turn.epoch: it is 1, but must be in"));
-  CHECK_THAT(refused("/checkpoints/0/epoch", INT32_MAX), Catch::EndsWith("must be in [0, 2]"));
+  CHECK_THAT(refused("/epoch", INT32_MAX),
+             Catch::Contains("turn.epoch: found 1, expected a value in"));
+  CHECK_THAT(refused("/checkpoints/0/epoch", INT32_MAX),
+             Catch::EndsWith("expected a value in [0, 2]"));
   // The example is at index 4, offset 2.
   CHECK(refused("/checkpoints/0/index", 1 << 16) == "no error");
   CHECK(refused("/checkpoints/0/offset", 1 << 16) == "no error");
@@ -178,14 +181,14 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
                Catch::Contains("state.checkpoints: they count 5497558138"));
   }
   CHECK(refused("/checkpoints/0/index", kMost - 1) ==
-        "state.checkpoints[0].offset: it is 2, but must be in [0, 1]");
+        "state.checkpoints[0].offset: found 2, expected a value in [0, 1]");
   CHECK(refused("/checkpoints/0/offset", INT64_MAX) ==
-        "state.checkpoints[0].offset: it is 9223372036854775807, but must be in "
+        "state.checkpoints[0].offset: found 9223372036854775807, expected a value in "
         "[0, 549755813884]");
   CHECK_THAT(refused("/checkpoints/0/samples", INT64_MAX),
-             Catch::EndsWith("must be in [0, 4398046511104]"));
+             Catch::EndsWith("expected a value in [0, 4398046511104]"));
   CHECK(refused("/micro_batch_size", INT64_MAX) ==
-        "state.micro_batch_size: it is 9223372036854775807, but must be in [1, 2147483647]");
+        "state.micro_batch_size: found 9223372036854775807, expected a value in [1, 2147483647]");
 }
 
 TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loader][state]") {
@@ -200,7 +203,7 @@ TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loa
     energon::SavableDataLoader loader(
         energon::train_pipeline(fixture.dataset(), {.batch_size = 2, .repeat = repeat}), options);
     CHECK_THAT(error_of([&] { loader.restore_state_rank(state); }, ErrorCode::kMismatch),
-               Catch::Contains("epoch 0 ended at batch 3, but the data goes on"));
+               Catch::Contains("epoch 0 ended at batch 3, but the data continues"));
   }
 }
 

@@ -425,7 +425,7 @@ TEST_CASE("a loop over epochs of which nothing can be used is an error", "[loade
     SavableDataLoader loader(make, {.worker_config = {.num_workers = workers},
                                     .epoch_policy = energon::EpochPolicy::kLoop});
     CHECK_THROWS_WITH(loader.next(),
-                      Catch::Contains("nothing in this epoch") && Catch::Contains("12 failures"));
+                      Catch::Contains("no sample in this epoch") && Catch::Contains("12 failures"));
     CHECK(loader.stats().failures.at(0).samples == 12);
   }
 }

@@ -150,7 +150,7 @@ TEST_CASE("a state beyond the history is refused with the earliest one that is k
       CHECK(loader->earliest_state() == 40 - history);
       check_history(*loader, run);
       const auto expected = Catch::Contains(
-          fmt::format("the earliest one is that after {} batches, of 40 delivered", 40 - history));
+          fmt::format("the earliest one is after {} batches, of 40 delivered", 40 - history));
       CHECK_THAT(error_of([&] { loader->state_at(39 - history); }, ErrorCode::kInvalidArgument),
                  expected && Catch::Contains("checkpoint_history"));
       CHECK_THAT(error_of([&] { loader->rewind(0); }, ErrorCode::kInvalidArgument), expected);

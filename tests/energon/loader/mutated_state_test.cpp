@@ -352,9 +352,10 @@ TEST_CASE("an offset that the data does not have is refused when it is restored"
         [&] { SavableDataLoader(pipeline).restore_state_rank(state); }, ErrorCode::kMismatch);
   };
   CHECK(restored(8) == "no error");
-  CHECK(restored(9).find("1 batches more were delivered than the data has") != std::string::npos);
-  CHECK(restored(std::int64_t{1} << 40).find("more were delivered") != std::string::npos);
+  CHECK(restored(9).find("the state counts 1 more delivered batches than the data has") !=
+        std::string::npos);
+  CHECK(restored(std::int64_t{1} << 40).find("more delivered batches") != std::string::npos);
   // Nor does an epoch end in the middle of the data.
   state.checkpoints[0].turn.epoch = 7;
-  CHECK(restored(2).find("epoch 0 ended at batch 5, but the data goes on") != std::string::npos);
+  CHECK(restored(2).find("epoch 0 ended at batch 5, but the data continues") != std::string::npos);
 }

@@ -255,9 +255,12 @@ TEST_CASE("An entry that is missing, or of another kind, is named", "[megatron]"
     const Json::json_pointer place(parent);
     const Json entries = small_rank().at(place);
     for (const auto& [name, value] : entries.items()) {
-      CAPTURE(parent, name);
-      Json missing = small_rank();
-      missing.at(place).erase(name);
+      CAPTURE(parent.to_string(), name);
+      if (name == "is_list") {
+        continue;  // for people
+      }
+      Json missing = small_file();
+      missing.at(parent).erase(name);
       CHECK_THAT(refused_state(missing), Contains("expected a member '" + name + "'"));
       if (name == "state") {
         continue;  // read later

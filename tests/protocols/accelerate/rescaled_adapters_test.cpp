@@ -184,7 +184,7 @@ TEST_CASE("what cannot be rescaled or merged behind adapters is refused with the
   const auto skipping = energon::skip_first_batches(loaders.ending(comm, CommonEnd::kRepeat), 2);
   const SavableJobState job = energon::merge_states({skipping->save_state_rank()});
   CHECK_THAT(error_of([&] { rescale(job, {.world_size = 2}); }, ErrorCode::kUnsupported),
-             Catch::Contains("2 batches still to skip"));
+             Catch::Contains("still has 2 batches to skip"));
   energon::IndexedSource indexed({.samples = 8, .batch_size = 2},
                                  [](std::span<const std::int64_t>) { return energon::Sample(); });
   const SavableJobState by_number = energon::merge_states({indexed.save_state_rank()});
