@@ -23,24 +23,25 @@ namespace energon {
 
 void validate(const AutoSaveOptions& options) {
   if (options.folder.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "folder is empty: say where checkpoints are kept");
+    throw Error(ErrorCode::kInvalidArgument, "folder is empty: specify the folder of checkpoints");
   }
   check_path(options.folder);
   if (options.every_batches < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("every_batches is {}, at least 1 is needed", options.every_batches));
+                fmt::format("every_batches is {}, but must be at least 1", options.every_batches));
   }
   if (options.keep && *options.keep < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("keep is {}, at least 1 is needed; absent keeps all", *options.keep));
+                fmt::format("keep is {}, but must be at least 1; leave it unset to keep all",
+                            *options.keep));
   }
   if (options.at_step && (*options.at_step < 0 || *options.at_step > kMostSteps)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("at_step is {}, it must be in [0, {}]", *options.at_step, kMostSteps));
+                fmt::format("at_step is {}, but must be in [0, {}]", *options.at_step, kMostSteps));
   }
   if (options.at_step && options.start_over) {
     throw Error(ErrorCode::kInvalidArgument,
-                "at_step and start_over: give one, they say where to begin");
+                "at_step and start_over are mutually exclusive: set only one");
   }
 }
 
@@ -52,14 +53,14 @@ AutoSaver::AutoSaver(BatchSource& source, AutoSaveOptions options)
     begin_alone();
   } else {
     throw Error(ErrorCode::kInvalidArgument,
-                "another rank reads for this one and knows where the job begins: set comm");
+                "another rank reads for this one, so this rank needs comm to learn the start");
   }
 }
 
 void AutoSaver::count_batch() {
   if (step_ >= kMostSteps) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("the run has taken {} steps, no folder can count more", step_));
+                fmt::format("the run has taken {} steps, the maximum for a folder", step_));
   }
   ++step_;
   save_if_due();
@@ -106,7 +107,7 @@ void AutoSaver::finish_checkpoint(const SavableDataLoaderState& state) {
     const auto known = void_ids_.find(step_);
     if (known == void_ids_.end() || known->second != mark.id) {
       last_uncounted_ = {step_, path, mark.reason};
-      return;  // set aside after this start: another one is running
+      return;  // set aside after this start, so another run is active
     }
     replace_mark(path, judged);
   }
@@ -135,11 +136,11 @@ std::optional<Sample> AutoSavingLoader::next() {
   return std::exchange(pending_, std::nullopt);
 }
 
-// --- Where an AutoSaver begins, alone or together with the other ranks ---
+// --- The start of an AutoSaver, alone or together with the other ranks ---
 
 namespace {
 
-// Where to begin, as rank 0 tells the others.
+// The start that rank 0 sends to the other ranks.
 std::string encode_start(const std::optional<ResumePoint>& start) {
   if (!start) {
     return "0";
@@ -163,7 +164,8 @@ std::optional<ResumePoint> decode_start(std::string_view text) {
   return start;
 }
 
-// What a rank tells the others of `call()`: the text that it returns, if any, or what it throws.
+// The reply about `call()` that a rank sends to the others: its result as text, if any, or its
+// error.
 template <class Call>
 std::string reply_of(const Call& call) {
   try {
@@ -191,12 +193,12 @@ void on_all_ranks(Comm& comm, const Call& call) {
   check_replies(comm.all_gather(reply_of(call)));
 }
 
-// Whether the checkpoint itself is at fault, so that an older one may be whole.
+// Whether the checkpoint itself caused the error, so that an older one may be usable.
 bool is_damage(ErrorCode code) {
   return code == ErrorCode::kNotFound || code == ErrorCode::kCorruptData;
 }
 
-// Whether rank 0 told of a checkpoint in the run's own folder.
+// Whether rank 0 chose a checkpoint in the run's own folder.
 bool is_of_folder(std::string_view told) { return told.front() == 'c' && !told.starts_with("c0:"); }
 
 }  // namespace
@@ -211,7 +213,7 @@ void AutoSaver::make_folder() const {
   }
 }
 
-// Where this run begins; nothing if at the start of the data.
+// Where this run starts; nullopt for the start of the data.
 std::optional<ResumePoint> AutoSaver::choose() {
   CheckpointCandidates candidates(options_.folder);
   if (options_.at_step.value_or(0) != 0) {
@@ -226,7 +228,7 @@ std::optional<ResumePoint> AutoSaver::choose() {
     if (candidates.ignored_finished()) {
       throw Error(
           ErrorCode::kNotFound,
-          fmt::format("there are checkpoints, but none can be continued from; to begin again say "
+          fmt::format("there are checkpoints, but none can be continued from; to start over, set "
                       "start_over (--start-over):\n  {}",
                       fmt::join(ignored_, "\n  ")),
           {.path = options_.folder});
@@ -237,10 +239,10 @@ std::optional<ResumePoint> AutoSaver::choose() {
 
 bool AutoSaver::begins_anew() const { return options_.start_over || options_.at_step == 0; }
 
-// Called once the loader is at its start: until then no checkpoint is given up.
+// Called once the loader is at its start. Until then, no checkpoint is invalidated.
 void AutoSaver::set_aside_rest() const {
   if (begins_anew()) {
-    CheckpointCandidates(options_.folder).set_all_aside("the run began again");
+    CheckpointCandidates(options_.folder).set_all_aside("the run started over");
   } else if (options_.at_step) {
     CheckpointCandidates(options_.folder).set_aside_after(*options_.at_step);
   }
@@ -257,8 +259,8 @@ void AutoSaver::begin_alone() {
   make_folder();
   const Config config = source_.state_config();
   const WorkerConfig layout = layout_of(config);
-  // Then incomplete checkpoints are being written by other ranks of this start: they are neither an
-  // error nor stale.
+  // If so, other ranks of this start are writing incomplete checkpoints, which are neither an error
+  // nor stale.
   const bool is_fresh = !options_.at_step && !options_.start_over &&
                         is_late(options_.folder, layout.rank) &&
                         !CheckpointCandidates(options_.folder).any_complete();
@@ -277,7 +279,7 @@ void AutoSaver::begin_alone() {
   }
 }
 
-// The other ranks may have begun at `start`, so this one must not choose an older one alone.
+// The other ranks may have started at `start`, so this rank must not choose an older one alone.
 SavableDataLoaderState AutoSaver::part_of_rank(const ResumePoint& start,
                                                const WorkerConfig& layout) const {
   try {
@@ -288,7 +290,7 @@ SavableDataLoaderState AutoSaver::part_of_rank(const ResumePoint& start,
     }
     throw Error(error.code(),
                 fmt::format("the checkpoint of step {} is complete, but rank {} cannot continue "
-                            "from it: {}; to begin all ranks at an older one say at_step "
+                            "from it: {}; to start all ranks at an older one, set at_step "
                             "(--at-step): {}",
                             start.step, layout.rank, error.message(),
                             CheckpointCandidates(options_.folder).describe_complete(start.step)),
@@ -296,9 +298,9 @@ SavableDataLoaderState AutoSaver::part_of_rank(const ResumePoint& start,
   }
 }
 
-// A place to begin that all ranks can use, and this rank's part of it.
+// A start that all ranks can use, and this rank's part of it.
 struct AutoSaver::Beginning {
-  std::optional<ResumePoint> start;  // nothing: the start of the data
+  std::optional<ResumePoint> start;  // nullopt for the start of the data
   std::optional<SavableDataLoaderState> part;
 };
 
@@ -323,8 +325,8 @@ void AutoSaver::begin_together(Comm& comm) {
   }
 }
 
-// In each round rank 0 tells where to begin, all ranks read their parts, and all hear whether all
-// could. If not, an older checkpoint is next.
+// In each round rank 0 proposes a start, all ranks read their parts, and exchange whether they
+// succeeded. If not, an older checkpoint is next.
 AutoSaver::Beginning AutoSaver::choose_together(Comm& comm, const WorkerConfig& layout) {
   std::optional<ResumePoint> refused;  // by some rank; known to rank 0 only
   std::string why;
@@ -351,8 +353,8 @@ AutoSaver::Beginning AutoSaver::choose_together(Comm& comm, const WorkerConfig& 
   }
 }
 
-// Rank 0 sets `refused` aside, chooses again, and tells the others. Returns what it told; on rank
-// 0, `refused` becomes the choice, which is refused if this is called again.
+// Rank 0 sets `refused` aside, makes another choice, and sends it to the others. Returns the
+// choice; on rank 0, `refused` becomes the choice, which is refused if this is called again.
 std::string AutoSaver::tell_choice(Comm& comm, std::optional<ResumePoint>& refused,
                                    const std::string& why) {
   std::string told;

@@ -1,5 +1,5 @@
-// Saves the position of a rank every so many batches and continues from there after a restart,
-// like IBM's CheckpointDataset.
+// Saves the position of a rank every N batches and continues from there after a restart, like IBM's
+// CheckpointDataset.
 //
 //   AutoSavingLoader loader(pipeline, {.worker_config = {.rank = rank, .world_size = 8}},
 //                           {.folder = "run7/loader", .every_batches = 100});
@@ -42,17 +42,17 @@ struct AutoSaveOptions {
   std::int64_t every_batches = 1000;
 
   /// Where to start if `folder` has no finished checkpoint: another folder of checkpoints, a single
-  /// checkpoint, or a state file of this rank or of its job. Steps then count from 0. Empty: the
-  /// start of the data.
+  /// checkpoint, or a state file of this rank or of its job. Steps then count from 0. Empty means
+  /// the start of the data.
   std::string load_from = {};
 
-  /// Number of complete checkpoints to keep, at least 1; older ones are removed. Absent: keep all.
+  /// Number of complete checkpoints to keep, at least 1; older ones are removed. Unset means all.
   /// One more is kept while ranks are still writing the newest.
   std::optional<std::int64_t> keep = std::nullopt;
 
   /// Start at the checkpoint of this step, for a model that was rolled back to it. Later
-  /// checkpoints are marked as not counting, and written again when the run reaches them. 0: same
-  /// as start_over. Absent: start at the newest.
+  /// checkpoints are marked as not counting, and written again when the run reaches them. 0 is the
+  /// same as start_over. Unset means the newest.
   std::optional<std::int64_t> at_step = std::nullopt;
 
   /// Start over at `load_from` or at the start of the data, even if the folder has checkpoints.
@@ -60,25 +60,25 @@ struct AutoSaveOptions {
   /// automatically.
   bool start_over = false;
 
-  /// Optional communication between the ranks: they compare configuration and data, and start where
-  /// rank 0 says. Used only by the constructor, which all ranks must then call. Borrowed. Null:
-  /// ranks that start at step 0 compare configuration and data through the folder.
+  /// Optional communication between the ranks, to compare configuration and data and to start where
+  /// rank 0 chooses. Used only by the constructor, which all ranks must then call. Borrowed. If
+  /// null, ranks that start at step 0 compare configuration and data through the folder.
   Comm* comm = nullptr;
 };
 
 /// Throws Error (kInvalidArgument), naming option, value and range.
 void validate(const AutoSaveOptions& options);
 
-/// A checkpoint that no run can continue from, though the files of all ranks are there.
+/// A checkpoint that no run can continue from, although the files of all ranks exist.
 struct UncountedCheckpoint {
   std::int64_t step = 0;
   std::string path;
-  std::string reason;  ///< may be of several lines
+  std::string reason;  ///< may have several lines
 };
 
-/// Saves the position of a source (a loader, an adapter over one, or one of the user's own) from
-/// which the caller takes the batches. If one rank reads for all (DispatchAdapter), it alone
-/// writes; the others count. For one thread at a time.
+/// Saves the position of a source (a loader, an adapter, or a user-defined source) from which the
+/// caller takes the batches. If one rank reads for all (DispatchAdapter), only that rank writes;
+/// the others count. For one thread at a time.
 class AutoSaver {
  public:
   /// Continues from the newest complete checkpoint of the folder. Continues from `load_from`
@@ -117,8 +117,8 @@ class AutoSaver {
 
   /// Number of batches of this rank since the folder's step 0, over all restarts.
   std::int64_t step() const { return step_; }
-  /// The checkpoint or file that the loader was restored from; nothing if it began at the start of
-  /// the data.
+  /// The checkpoint or file that the loader was restored from; nullopt if it started at the start
+  /// of the data.
   const std::optional<std::string>& restored_from() const { return restored_from_; }
   /// Checkpoints that the constructor skipped because they are not complete or were marked as not
   /// counting: path and reason. Worth a warning. With a Comm, only rank 0 has them.

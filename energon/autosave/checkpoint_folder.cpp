@@ -92,7 +92,7 @@ Error filesystem_error(std::string_view operation, const std::error_code& code,
   return io_error(operation, code.value(), {.path = path});
 }
 
-// The paths in `folder`; none if it does not exist or is a file.
+// The paths in `folder`; empty if it does not exist or is a file.
 std::vector<std::filesystem::path> entries_of(const std::string& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code code;
@@ -111,7 +111,7 @@ bool means_incomplete(ErrorCode code) {
          code == ErrorCode::kMismatch;
 }
 
-// The job in a checkpoint, or a mark that says what is wrong with the checkpoint.
+// The job in a checkpoint, or a mark with the reason why the checkpoint does not count.
 using JobOrMark = std::variant<SavableJobState, CheckpointMark>;
 
 JobOrMark try_read(const std::string& path) {
@@ -130,7 +130,7 @@ bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, is_unknown);
 }
 
-// Removes our files, whole or temporary, and the folder unless it has other files.
+// Removes our files, complete or temporary, and the folder unless it has other files.
 void remove_checkpoint(const std::string& path) {
   if (!is_folder(path)) {
     return;
@@ -149,21 +149,21 @@ void remove_checkpoint(const std::string& path) {
   std::filesystem::remove(path, is_in_use);
 }
 
-// Throws Error (kCorruptData) if `path` or `rank_file` is of the wrong kind: reading it would fail
-// as if the system did not permit it, which says nothing about the checkpoint.
+// Throws Error (kCorruptData) if `path` or `rank_file` has the wrong file type. Reading it would
+// fail like a refusal by the system, which does not invalidate the checkpoint.
 void check_kinds(const std::string& path, const std::string& rank_file) {
   std::error_code is_unknown;
   if (std::filesystem::is_regular_file(path, is_unknown)) {
-    throw Error(ErrorCode::kCorruptData, "this is a file, a checkpoint is a folder",
+    throw Error(ErrorCode::kCorruptData, "expected a folder for a checkpoint, found a file",
                 {.path = path});
   }
   if (is_folder(rank_file)) {
-    throw Error(ErrorCode::kCorruptData, "this is a folder, the state of a rank is a file",
+    throw Error(ErrorCode::kCorruptData, "expected a file for the state of a rank, found a folder",
                 {.path = rank_file});
   }
 }
 
-// The first rank of `world_size` that has no file; nothing if all have.
+// The first rank of `world_size` without a file; nullopt if all have one.
 std::optional<int> missing_rank(const std::set<std::string>& files, int world_size) {
   for (int rank = 0; rank < world_size; ++rank) {
     if (!files.contains(rank_file_name(rank))) {
@@ -221,9 +221,10 @@ std::vector<std::int64_t> checkpoint_steps(const std::string& folder) {
   for (const std::filesystem::path& entry : entries_of(folder)) {
     const std::string name = entry.filename().string();
     if (is_beyond_steps(name)) {
-      throw Error(ErrorCode::kCorruptData,
-                  fmt::format("no run takes more than {} steps: rename or remove it", kMostSteps),
-                  {.path = entry.string()});
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("no run takes more than {} steps: rename or remove this entry", kMostSteps),
+          {.path = entry.string()});
     }
     if (const auto step = step_in(name)) {
       steps.push_back(*step);
@@ -351,7 +352,7 @@ void remove_old_checkpoints(const std::string& folder, std::int64_t keep) {
     }
     std::optional<CheckpointMark> mark = read_mark(path);
     if (!mark) {
-      // Not judged yet, or still being written: only the former is decided here.
+      // Either not judged yet or still being written; only the former is decided here.
       mark = judge_checkpoint(path);
       if (mark->complete) {
         mark = publish_mark(path, *mark);

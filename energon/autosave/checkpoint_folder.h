@@ -1,6 +1,6 @@
 // A folder of checkpoints that the ranks of a job share. Each checkpoint `step_<n>` has a file
 // `rank_<r>.state` for each rank and a mark `COMPLETE` (energon/autosave/checkpoint_mark.h), which
-// says whether the checkpoint counts.
+// decides whether the checkpoint counts.
 //
 // No rank waits for another. Each file is written atomically. A folder has no mark while ranks are
 // still writing it, and if they were killed while writing. It then counts if the files of all ranks
@@ -39,7 +39,7 @@ inline constexpr std::int64_t kMostSteps = std::int64_t{1} << 42;
 std::string checkpoint_name(std::int64_t step);
 std::string rank_file_name(int rank);
 
-/// The step in the name of a checkpoint, from 1 on; nothing if `name` is none.
+/// The step in the name of a checkpoint, from 1 on; nullopt if `name` is not such a name.
 std::optional<std::int64_t> step_in(const std::string& name);
 /// Whether `name` is the name of a checkpoint, but of a step above kMostSteps.
 bool is_beyond_steps(std::string_view name);
@@ -67,7 +67,7 @@ struct FolderCheckpoint {
 };
 
 struct CheckpointSearch {
-  std::optional<FolderCheckpoint> newest;  ///< nothing if none is complete
+  std::optional<FolderCheckpoint> newest;  ///< nullopt if none is complete
   /// Later checkpoints that are not complete: path and reason.
   std::vector<std::string> ignored;
 };

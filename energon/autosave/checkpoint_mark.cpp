@@ -63,7 +63,7 @@ nlohmann::ordered_json parse_mark(const std::string& text, const std::string& pa
     return nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::kCorruptData,
-                "not the mark of a checkpoint; remove it, and the files of the ranks decide",
+                "not the mark of a checkpoint; remove it to judge by the files of the ranks",
                 {.path = path});
   }
 }
@@ -100,9 +100,9 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
   try {
     const JsonReader reader(json, kMarkName);
     if (const std::int64_t version = reader.member("version").integer(); version != kMarkVersion) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          fmt::format("the mark has version {}, this program knows {}", version, kMarkVersion));
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("the mark has version {}, but this program reads version {}", version,
+                              kMarkVersion));
     }
     CheckpointMark mark{.complete = reader.member("complete").boolean()};
     if (const auto id = reader.find("id")) {
@@ -116,8 +116,8 @@ CheckpointMark from_text(const std::string& text, const std::string& path) {
   }
 }
 
-// Whether both may belong to one job: the configurations are equal, and so are the side files that
-// both have.
+// Whether both may belong to one job: the configurations are equal, as are the side files that both
+// have.
 bool may_be_one_job(const CheckpointMark& mark, const CheckpointMark& other) {
   return mark.digest == other.digest &&
          std::all_of(mark.side_files.begin(), mark.side_files.end(), [&other](const auto& kind) {
@@ -165,17 +165,17 @@ std::string summary_of(const CheckpointMark& mark) {
 std::string difference_to(const CheckpointMark& mark, const SavableDataLoaderState& state) {
   const CheckpointMark own = complete_mark(state);
   if (own.world_size != mark.world_size) {
-    return fmt::format("its file is of a job of {} ranks, the checkpoint of one of {}",
+    return fmt::format("its file belongs to a job of {} ranks, the checkpoint to one of {}",
                        own.world_size, mark.world_size);
   }
   if (!may_be_one_job(mark, own)) {
     return fmt::format(
-        "its file is of another job: the configuration has the digest {}, that of "
+        "its file belongs to another job: the configuration has the digest {}, that of "
         "the checkpoint {}",
         own.digest, mark.digest);
   }
   if (own.epoch && mark.epoch == own.epoch && own.step_in_epoch != mark.step_in_epoch) {
-    return fmt::format("its file is of step {} of epoch {}, the checkpoint of step {}",
+    return fmt::format("its file belongs to step {} of epoch {}, the checkpoint to step {}",
                        own.step_in_epoch.value_or(0), *own.epoch, mark.step_in_epoch.value_or(0));
   }
   return "";

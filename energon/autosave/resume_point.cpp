@@ -38,8 +38,8 @@ void check_logical_shards(const SavableJobState& job, const WorkerConfig& layout
   const bool is_uneven = *needed.logical_shards % needed.world_size != 0;
   throw Error(
       ErrorCode::kMismatch,
-      fmt::format("the job has {0} logical shards, the loader {1}; to go on on this layout set "
-                  "logical_shards = {0}{2}{3} in WorkerConfig (energon run: --logical-shards "
+      fmt::format("the job has {0} logical shards, the loader {1}; to continue on this layout, set "
+                  "logical_shards = {0}{2}{3} in WorkerConfig (energon dump: --logical-shards "
                   "{0}{4}{5})",
                   *needed.logical_shards, layout.logical_shard_count(),
                   is_energon ? ", division = kEnergon" : ", division = kEven",
@@ -57,7 +57,7 @@ SavableDataLoaderState part_of_job(const SavableJobState& job, const WorkerConfi
   if (is_same_layout(layout_of(job.ranks.front().config), layout)) {
     return state_of_rank(job, layout.rank);
   }
-  // The loader's own options say whether an uneven division is wanted.
+  // The loader's own options determine whether an uneven division is allowed.
   const SavableJobState rescaled = rescale(job, {.world_size = layout.world_size,
                                                  .num_workers = layout.num_workers,
                                                  .uneven = Uneven::kSpread});
@@ -65,7 +65,7 @@ SavableDataLoaderState part_of_job(const SavableJobState& job, const WorkerConfi
   return state_of_rank(rescaled, layout.rank);
 }
 
-// The state of a whole job whose files are there, but may be of different jobs or steps.
+// The state of a whole job, whose files exist but may belong to different jobs or steps.
 SavableJobState whole_job(const std::string& path) {
   try {
     return read_checkpoint(path);
@@ -88,7 +88,7 @@ std::optional<SavableDataLoaderState> own_part(const ResumePoint& start,
   const WorkerConfig saved = layout_of(state.config);
   std::string difference = difference_to(*start.mark, state);
   if (difference.empty() && saved.rank != layout.rank) {
-    difference = fmt::format("its file is of rank {}", saved.rank);
+    difference = fmt::format("its file belongs to rank {}", saved.rank);
   }
   if (!difference.empty()) {
     throw Error(ErrorCode::kCorruptData, difference, {.path = path});
@@ -128,10 +128,10 @@ ResumePoint CheckpointCandidates::at(std::int64_t step) {
   const CheckpointMark mark =
       is_there ? decide_checkpoint(path) : void_mark("there is no such checkpoint");
   if (!mark.complete) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("step {} is not one to begin at: {}; {}", step, mark.reason,
-                            describe_complete(step)),
-                {.path = path});
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("cannot start at step {}: {}; {}", step, mark.reason, describe_complete(step)),
+        {.path = path});
   }
   return {.step = step, .path = path, .mark = mark};
 }
@@ -255,8 +255,9 @@ Config read_common(const std::string& path) {
     const JsonReader reader(json, kJobFileName);
     if (const std::int64_t version = reader.member("version").integer();
         version != kJobFileVersion) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("version {}, this program knows {}", version, kJobFileVersion));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("version {}, but this program reads version {}", version, kJobFileVersion));
     }
     return Config(reader.member("config").json());
   } catch (Error& error) {
@@ -270,7 +271,7 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, is_unknown);
 }
 
-// False if another was first.
+// Returns false if another rank was first.
 bool publish(const std::string& path, std::string_view content) {
   NewFile file(path);
   file.append(as_bytes(content));
@@ -300,7 +301,7 @@ void agree_through_folder(const std::string& folder, const Config& common, bool 
   std::vector<std::string> lines;
   compare_configs(common, theirs, "", lines);
   if (lines.empty()) {
-    return;  // digests that only one of the two has
+    return;  // a digest that only one of the two has
   }
   const std::size_t count = lines.size();
   if (count > kMostLines) {
@@ -309,10 +310,10 @@ void agree_through_folder(const std::string& folder, const Config& common, bool 
   }
   throw Error(
       ErrorCode::kMismatch,
-      fmt::format("a rank that began in this folder reads other data or has other settings, so the "
-                  "shares of the ranks would overlap or leave gaps. If it is of an earlier start "
-                  "that saved nothing, begin again with start_over (--start-over) on all ranks. It "
-                  "differs:\n  {}",
+      fmt::format("a rank that started in this folder has other data or settings, so the shares of "
+                  "the ranks would overlap or leave gaps. If that was an earlier start that saved "
+                  "nothing, start over with start_over (--start-over) on all ranks. "
+                  "Differences:\n  {}",
                   fmt::join(lines, "\n  ")),
       {.path = path});
 }

@@ -1,5 +1,5 @@
-// Chooses where a run starts: the checkpoint to continue from, and a rank's part of it; and what
-// the ranks that start in a folder have in common (its file JOB).
+// Chooses where a run starts: the checkpoint to continue from, and a rank's part of it. Also the
+// file JOB, through which the ranks that start in a folder compare what they must share.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace energon {
 struct ResumePoint {
   std::int64_t step = 0;  ///< in the run's own folder of checkpoints; 0 for another source
   std::string path = {};  ///< a checkpoint, or a state file
-  /// The mark of the checkpoint; nothing for a state file.
+  /// The mark of the checkpoint; nullopt for a state file.
   std::optional<CheckpointMark> mark = std::nullopt;
 };
 
@@ -31,10 +31,10 @@ class CheckpointCandidates {
 
   /// Whether any entry has the name of a checkpoint.
   bool any() const { return !steps_.empty(); }
-  /// The next complete checkpoint; nothing at the end. Throws Error of decide_checkpoint().
+  /// The next complete checkpoint; nullopt at the end. Throws Error of decide_checkpoint().
   std::optional<ResumePoint> next();
-  /// The checkpoint of `step`. If it is not complete, throws Error (kNotFound) with a list of those
-  /// that are.
+  /// The checkpoint of `step`. If it is not complete, throws Error (kNotFound) with a list of the
+  /// complete ones.
   ResumePoint at(std::int64_t step);
   /// Makes all checkpoints after `step` not count.
   void set_aside_after(std::int64_t step);
@@ -48,7 +48,7 @@ class CheckpointCandidates {
   /// Checkpoints that next() skipped: path and reason.
   const std::vector<std::string>& ignored() const { return ignored_; }
   /// Whether next() skipped a checkpoint that may have counted once: the files of all its ranks
-  /// were there, or it was set aside. False if saving each skipped one was cut off.
+  /// existed, or it was set aside. False if the save of each skipped one was interrupted.
   bool ignored_finished() const { return ignored_finished_; }
   /// Text for messages, such as "checkpoints of these steps are complete: 6, 3": at most 20 steps,
   /// without `but`. Decides none.

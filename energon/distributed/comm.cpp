@@ -12,7 +12,7 @@ namespace {
 void check_alone(int rank) {
   if (rank != 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no rank {} in a job of one process", rank));
+                fmt::format("rank {} does not exist in a job of one process", rank));
   }
 }
 
@@ -21,7 +21,7 @@ void check_alone(int rank) {
 void validate(const CommOptions& options) {
   if (options.timeout <= std::chrono::milliseconds(0)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("timeout is {} ms, it must be positive", options.timeout.count()));
+                fmt::format("timeout is {} ms, but must be positive", options.timeout.count()));
   }
 }
 
@@ -62,7 +62,7 @@ std::string failure(const Error& error) { return fmt::format("-{}", encode_error
 
 std::string_view result_of(std::string_view reply) {
   if (reply.empty()) {
-    throw Error(ErrorCode::kInternal, "an empty reply");
+    throw Error(ErrorCode::kInternal, "the reply is empty");
   }
   if (!reply.starts_with('+')) {
     throw decode_error(reply.substr(1));

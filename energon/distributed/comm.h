@@ -52,14 +52,14 @@ class Comm {
   /// Requires: size() elements on `source`.
   virtual std::string scatter(std::vector<std::string> parts, int source) = 0;
   /// Like scatter(), but into the caller's memory: fills `own` on every rank except `source`, which
-  /// keeps its part where it is. Requires: own.size() is the size of this rank's part.
+  /// already has its part. Requires: own.size() is the size of this rank's part.
   virtual void scatter_into(std::span<const ByteView> parts, std::span<std::byte> own,
                             int source) = 0;
   /// Returns when every rank has called it.
   virtual void barrier() = 0;
 };
 
-/// The Comm of a job with one process: every call returns what it was given.
+/// The Comm of a job with one process: every call returns its argument.
 class SingleProcessComm final : public Comm {
  public:
   int rank() const override { return 0; }
@@ -72,15 +72,15 @@ class SingleProcessComm final : public Comm {
   void barrier() override {}
 };
 
-// Replies: what a rank sends in a collective when its own part may fail, a result or an Error. A
-// rank that fails still takes part, so that no other rank waits for it in vain.
+// Replies: what a rank sends in a collective if its own part may fail, either a result or an Error.
+// A failed rank still participates, so that no other rank waits in vain.
 
 std::string success(std::string_view result);
 std::string failure(const Error& error);
 
 /// The result in `reply`, which must outlive the result. If `reply` holds an Error, throws it.
 std::string_view result_of(std::string_view reply);
-/// Same for the reply of `rank`; the Error then names that rank.
+/// The same for the reply of `rank`, which the Error names.
 std::string_view result_of(std::size_t rank, std::string_view reply);
 
 }  // namespace energon

@@ -53,9 +53,10 @@ void restore_state_global(BatchSource& source, Comm& comm,
     } else {
       const Error mismatch(
           ErrorCode::kMismatch,
-          job ? fmt::format("the state is of a job of {} ranks, this one has {}: rescale it first",
-                            job->ranks.size(), readers.size())
-              : fmt::format("rank {} was to give the state of the job and has none", root));
+          job ? fmt::format(
+                    "the state belongs to a job of {} ranks, but this one has {}: rescale it first",
+                    job->ranks.size(), readers.size())
+              : fmt::format("expected the state of the job on rank {}, found none", root));
       parts.assign(parts.size(), failure(mismatch));
     }
   }

@@ -98,7 +98,8 @@ std::string MessageComm::receive_message(int from, Operation operation, Deadline
 
 std::string MessageComm::broadcast(std::string bytes, int source) {
   return run<std::string>(Operation::kBroadcast, source, [&](Deadline deadline) {
-    // A binomial tree with the root `source`: a place without its lowest set bit is its parent.
+    // A binomial tree with the root `source`: clearing the lowest set bit of a place gives its
+    // parent.
     const int place = (rank_ - source + size_) % size_;
     const auto rank_at = [&](int other) { return (other + source) % size_; };
     int bit = 1;
@@ -197,8 +198,8 @@ void MessageComm::scatter_into(std::span<const ByteView> parts, std::span<std::b
     }
     const std::uint64_t size_bytes = receive_header(source, Operation::kScatter, deadline);
     if (size_bytes != own.size()) {
-      throw Error(ErrorCode::kMismatch, fmt::format("rank {} sends {} bytes, {} were expected",
-                                                    source, size_bytes, own.size()));
+      throw Error(ErrorCode::kMismatch, fmt::format("rank {} sends {} bytes, expected {}", source,
+                                                    size_bytes, own.size()));
     }
     if (!own.empty()) {
       receive(source, own, deadline);

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::size_t kMostLines = 40;
 
-// The rank of a loader counts only the ranks of the Comm that read.
+// A loader counts only the ranks of the Comm that read.
 void check_place(const WorkerConfig& layout, const std::vector<int>& readers, int own_rank) {
   const auto own = std::find(readers.begin(), readers.end(), own_rank) - readers.begin();
   if (layout.rank != own || layout.world_size != std::ssize(readers)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the loader is of rank {} of {}, the Comm of rank {} of {}",
+                fmt::format("the loader has rank {} of {}, but the Comm has rank {} of {}",
                             layout.rank, layout.world_size, own, readers.size()));
   }
 }
@@ -62,7 +62,7 @@ void explain_disagreement(Comm& comm, const Config& common) {
   }
   throw Error(ErrorCode::kMismatch,
               fmt::format("the ranks do not read the same data under the same settings, so their "
-                          "shares would overlap or leave gaps; to rank 0 differs:\n  {}",
+                          "shares would overlap or leave gaps; differences from rank 0:\n  {}",
                           fmt::join(lines, "\n  ")));
 }
 

@@ -1,8 +1,8 @@
 // Checks that all ranks of a job read the same data with the same configuration.
 //
-// Each rank computes its share by itself. If one rank sees different data or has a different
-// setting, the shares silently overlap or leave gaps. So ranks compare what they must have in
-// common: over a Comm if there is one (this file), else through the checkpoint folder
+// Each rank computes its share independently. If one rank sees different data or has a different
+// setting, the shares silently overlap or leave gaps. So ranks compare what they must share: over a
+// Comm if there is one (this file), else through the checkpoint folder
 // (energon/autosave/resume_point.h).
 
 #pragma once

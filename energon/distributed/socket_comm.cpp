@@ -41,7 +41,7 @@ void SocketComm::receive(int from, std::span<std::byte> bytes, Deadline deadline
   }
 }
 
-// To be called after a failed socket call. Waits if the socket was merely not ready.
+// Call after a failed socket call. Waits if the socket was merely not ready.
 void SocketComm::wait_or_throw(int other, bool until_writable, Deadline deadline) const {
   if (errno != EAGAIN && errno != EINTR) {
     throw Error(ErrorCode::kWorkerDied, fmt::format("rank {} is gone", other));

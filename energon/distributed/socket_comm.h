@@ -16,8 +16,8 @@ namespace energon {
 
 class SocketComm final : public MessageComm {
  public:
-  /// sockets[r] is connected to rank r; that of the own rank is not used. A rank that ends closes
-  /// its sockets, by which the others see it. Throws Error (kInvalidArgument).
+  /// sockets[r] is connected to rank r; the own rank's socket is not used. A rank that ends closes
+  /// its sockets, which the others detect. Throws Error (kInvalidArgument).
   SocketComm(int rank, std::vector<UniqueFd> sockets, const CommOptions& options = {});
 
  private:
@@ -34,7 +34,7 @@ class SocketComm final : public MessageComm {
 std::vector<std::vector<UniqueFd>> socket_mesh(int ranks);
 
 /// In a forked rank: takes its sockets out of the mesh and closes all others, so that the end of a
-/// rank can be seen. The parent clears the mesh once all ranks are forked.
+/// rank can be detected. The parent clears the mesh once all ranks are forked.
 std::vector<UniqueFd> take_row(std::vector<std::vector<UniqueFd>>& mesh, int rank);
 
 }  // namespace energon

@@ -29,7 +29,7 @@ constexpr std::size_t kLeftOffset = 8;
 constexpr std::size_t kNextOffset = 16;
 constexpr std::size_t kWordsOffset = 24;
 constexpr std::uint32_t kWords = 624;
-constexpr int kCompared = 20;  // draws that tell two positions apart
+constexpr int kCompared = 20;  // number of draws that distinguish two positions
 constexpr std::uint64_t kDrawsPerCheck = std::uint64_t{1} << 20;
 
 template <class Number>
@@ -75,13 +75,13 @@ void skip(Mt19937& generator, std::uint64_t draws,
 EnergonGenerator::EnergonGenerator(std::string_view bytes) {
   if (bytes.size() != kTorchBytes) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the state of a generator has {} bytes; torch's has {}", bytes.size(),
-                            kTorchBytes));
+                fmt::format("the state of a generator has {} bytes, expected {} as in torch",
+                            bytes.size(), kTorchBytes));
   }
   seed_ = number_at<std::uint64_t>(bytes, 0);
   const auto left = number_at<std::int32_t>(bytes, kLeftOffset);
   const auto next = number_at<std::uint64_t>(bytes, kNextOffset);
-  // One draw before the words are renewed, torch counts none of them as left.
+  // One draw before the words are renewed, torch counts 0 of them as left.
   const bool is_used_up = left == 1;
   if (!is_used_up &&
       (next > kWords || left < 1 || next + static_cast<std::uint64_t>(left) != kWords + 1)) {
@@ -144,15 +144,15 @@ void set_field(State& state, std::string_view name, StateValue value) {
 namespace {
 
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 40;  // more than a worker reads
-// Slices without samples that data may have besides those with one.
+// Allowance for empty slices in the data.
 constexpr std::int64_t kMostEmptySlices = 1 << 20;
 
 // A leaf of Energon, in numbers.
 struct LeafFields {
   bool has_begun = false;
   std::int64_t opened = 0;
-  std::vector<std::int64_t> pending;  // slices to come, in order
-  std::vector<std::int64_t> open;     // slice and cursor of each place; -1, 0: none
+  std::vector<std::int64_t> pending;  // remaining slices, in order
+  std::vector<std::int64_t> open;     // slice and cursor of each place; -1, 0 if empty
   std::int64_t epochs = 0;
   std::int64_t samples = 0;
   std::int64_t epoch_samples = 0;
@@ -161,7 +161,7 @@ struct LeafFields {
 std::int64_t count_up_to(const EnergonNode& node, std::string_view name, std::int64_t most) {
   const JsonReader field = node.field(name);
   if (field.count() > most) {
-    field.fail(fmt::format("{} is more than any worker reads", field.count()));
+    field.fail(fmt::format("{} exceeds what any worker reads", field.count()));
   }
   return field.count();
 }
@@ -183,12 +183,12 @@ LeafFields read_fields(const EnergonNode& node) {
   leaf.samples = count_up_to(node, "_sample_count", kMostCounted);
   leaf.epoch_samples = node.count("_epoch_sample_count");
   if (leaf.epoch_samples > leaf.samples) {
-    node.field("_epoch_sample_count").fail("it is more than _sample_count");
+    node.field("_epoch_sample_count").fail("expected at most _sample_count");
   }
   return leaf;
 }
 
-// Draws of a leaf that shuffles its list of slices in each epoch.
+// The draws of a leaf that reshuffles its list of slices in each epoch.
 class LeafDraws {
  public:
   explicit LeafDraws(const LeafFields& leaf)
@@ -210,8 +210,8 @@ class LeafDraws {
   const std::int64_t now_;
 };
 
-// The list of an epoch is drawn again: it cannot be longer than the data explains, and its draws
-// must be countable.
+// The list of an epoch is drawn again: it cannot be longer than the data allows, and the number of
+// its draws must be bounded.
 void check_slices(const EnergonNode& node, const LeafFields& leaf, std::int64_t samples,
                   std::int64_t epochs) {
   const std::int64_t most = epochs > kMostCounted / std::max<std::int64_t>(samples, 1)
@@ -226,8 +226,8 @@ void check_slices(const EnergonNode& node, const LeafFields& leaf, std::int64_t 
   }
 }
 
-// The generator at the beginning of the epoch, which Energon does not keep: it keeps the list that
-// was drawn. Compares that list, and where the draws since then lead.
+// The generator at the beginning of the epoch. Energon keeps only the list that it drew, so this
+// compares the list, and the result of the draws since then.
 std::string generator_of_epoch(const EnergonNode& node, const LeafFields& leaf,
                                const EnergonGenerator& generator, std::int64_t epochs,
                                const std::function<void()>& check_cancelled) {
@@ -244,8 +244,8 @@ std::string generator_of_epoch(const EnergonNode& node, const LeafFields& leaf,
   }
   if (list != leaf.pending || !generator.has_drawn(draws.now(), check_cancelled)) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("{}: after {} samples of {} slices Energon's generator is elsewhere "
-                            "than ours; {}",
+                fmt::format("{}: after {} samples of {} slices, Energon's generator is at another "
+                            "position; {}",
                             node.path(), leaf.samples, draws.slices(), kOtherOrder));
   }
   return before;
@@ -264,13 +264,13 @@ EnergonGenerator read_energon_generator(const EnergonNode& node, std::uint32_t s
   const JsonReader field = node.field("_worker_rng").member("rng").member("base64");
   const std::optional<std::string> bytes = from_base64(field.text());
   if (!bytes) {
-    field.fail("it is not base64");
+    field.fail("expected base64");
   }
   EnergonGenerator generator(*bytes);
   if (generator.seed() != seed) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("{}: the generator was made of the seed {}, expected {}, that of this "
-                            "worker; look at the seed offset, the number of ranks and of workers, "
+                fmt::format("{}: the generator was made from the seed {}, expected {} for this "
+                            "worker; check the seed offset, the number of ranks and of workers, "
                             "and the order of the files",
                             field.path(), generator.seed(), seed));
   }

@@ -13,8 +13,8 @@
 
 namespace energon {
 
-/// A generator in a state of Energon's loader, the bytes of torch's CPU generator: where it was
-/// made, and how far it got.
+/// A generator in a state of Energon's loader, parsed from the bytes of torch's CPU generator: its
+/// seed and its position.
 class EnergonGenerator {
  public:
   /// `bytes`: torch.Generator.get_state() (CPUGeneratorImplState, 5,056 bytes). Throws Error
@@ -22,11 +22,11 @@ class EnergonGenerator {
   explicit EnergonGenerator(std::string_view bytes);
 
   std::uint64_t seed() const { return seed_; }
-  /// Its state in the form of Mt19937::save(): the seed and the number of draws where these are
-  /// few, else the words.
+  /// Its state in the form of Mt19937::save(): the seed and the number of draws if these are few,
+  /// else the words.
   std::string state() const;
-  /// Whether it is the generator of its seed after `draws` numbers. Takes a few ns for each of
-  /// them; `check_cancelled`, if there is one, is called every few ms and may throw.
+  /// Whether this is the generator of its seed after `draws` numbers. Takes a few ns per number;
+  /// calls `check_cancelled`, if set, every few ms, which may throw.
   bool has_drawn(std::uint64_t draws, const std::function<void()>& check_cancelled = {}) const;
 
  private:
@@ -42,9 +42,9 @@ std::string generator_after(std::uint32_t seed, std::uint64_t draws,
 /// Replaces a field of a state. Requires: `state` has the field `name`.
 void set_field(State& state, std::string_view name, StateValue value);
 
-/// What to compare where the order of a dataset is another one.
+/// Advice for datasets whose order differs.
 inline constexpr std::string_view kOtherOrder =
-    "look at the data, the number of ranks and the order of their files, the seed offset, "
+    "check the data, the number of ranks and the order of their files, the seed offset, "
     "max_samples_per_sequence, shuffle_over_epochs and parallel_shard_iters (parallel_slices)";
 
 /// The generator of a dataset (its field _worker_rng). Throws Error (kMismatch) unless it was made

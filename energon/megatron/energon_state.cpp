@@ -22,12 +22,14 @@ namespace energon {
 
 namespace {
 
-constexpr std::int64_t kMostBatches = std::int64_t{1} << 42;  // as check_loader_state()
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kMostBatches = std::int64_t{1} << 42;  // like check_loader_state()
 
 std::int64_t batches(const JsonReader& reader) {
   const std::int64_t count = reader.count();
   if (count > kMostBatches) {
-    reader.fail("it is more than any job delivers");
+    reader.fail("expected at most what a job can deliver");
   }
   return count;
 }
@@ -51,7 +53,7 @@ EnergonRankState read_rank(const JsonReader& json, const std::string& path) {
   if (const JsonReader size = json.member("micro_batch_size"); !size.is_null()) {
     rank.micro_batch_size = size.count();
     if (*rank.micro_batch_size < 1 || *rank.micro_batch_size > std::numeric_limits<int>::max()) {
-      size.fail("a batch has at least one sample and at most 2^31 - 1");
+      size.fail("expected a batch size from 1 to 2^31 - 1");
     }
   }
   for (const JsonReader& worker : json.member("workers").elements()) {
@@ -59,10 +61,11 @@ EnergonRankState read_rank(const JsonReader& json, const std::string& path) {
   }
   const std::int64_t workers = std::ssize(rank.workers);
   if (workers == 0 || (!rank.has_workers && workers != 1)) {
-    json.member("workers").fail("a rank has at least one worker, without processes just one");
+    json.member("workers").fail("expected at least one worker, and exactly one without processes");
   }
   if (rank.next_worker_id >= workers) {
-    json.member("next_worker_id").fail(fmt::format("there are {} workers", workers));
+    json.member("next_worker_id")
+        .fail(fmt::format("expected a number below {}, the number of workers", workers));
   }
   return rank;
 }
@@ -73,26 +76,46 @@ int worker_count(const EnergonRankState& rank) {
 
 }  // namespace
 
-EnergonRankState energon_rank_state(const nlohmann::ordered_json& json, const std::string& path) {
-  try {
-    return read_rank(JsonReader(json, "state"), path);
-  } catch (Error& error) {
-    error.with({.path = path});
-    throw;
+std::vector<EnergonRankState> parse_energon_states(std::string_view text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) {
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format(
+            "the reader of pickles wrote {} bytes that are not JSON: does it run under Python 3?",
+            text.size()));
   }
+  check_depth(json, "states");
+  const JsonReader states(json, "states");
+  if (states.member("version").integer() != 1) {
+    states.member("version").fail("expected 1 from this version of the reader of pickles");
+  }
+  std::vector<EnergonRankState> ranks;
+  for (const JsonReader& file : states.member("files").elements()) {
+    const std::string& path = file.member("path").text();
+    for (const JsonReader& rank : file.member("ranks").elements()) {
+      try {
+        ranks.push_back(rank_of(rank, path));
+      } catch (Error& error) {
+        error.with({.path = path});
+        throw;
+      }
+    }
+  }
+  return ranks;
 }
 
 WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerConfig layout) {
   if (layout.logical_shards) {
     throw Error(ErrorCode::kInvalidArgument,
                 "Energon has no logical shards: import the state without logical_shards, then "
-                "bring it to another layout with `energon checkpoint rescale`");
+                "convert it to another layout with `energon checkpoint rescale`");
   }
   const bool is_one_of_many = states.size() == 1 && layout.world_size > 1;
   if (!is_one_of_many && std::ssize(states) != layout.world_size) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("there are states of {} ranks, the job has {}: give the states of all "
-                            "ranks by rank, or that of one with its rank and the world size",
+                fmt::format("found states of {} ranks, but the job has {}: pass the states of all "
+                            "ranks in order, or that of one with its rank and the world size",
                             states.size(), layout.world_size));
   }
   const auto begun = std::find_if(states.begin(), states.end(),
@@ -104,7 +127,7 @@ WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerC
   for (const EnergonRankState& rank : states) {
     if (!rank.is_start && worker_count(rank) != layout.num_workers) {
       throw Error(ErrorCode::kMismatch,
-                  fmt::format("the rank has {} workers, that of {} has {}", worker_count(rank),
+                  fmt::format("the rank has {} workers, but that of {} has {}", worker_count(rank),
                               printable(begun->path), layout.num_workers),
                   {.path = rank.path});
     }
@@ -116,9 +139,9 @@ WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerC
 
 namespace {
 
-constexpr std::int64_t kPiece = 64;  // batches between looks at whether to go on
+constexpr std::int64_t kPiece = 64;  // batches between checks for cancellation
 
-// Whether there is a stage that may leave something out.
+// Whether there is a stage that may leave samples out.
 bool has_functions(const Config& pipeline) {
   return order_in(pipeline) == nullptr || pipeline.at("type") == "Map" ||
          (pipeline.contains("inner") && has_functions(pipeline.at("inner")));
@@ -129,11 +152,11 @@ struct ShardPosition {
   SavableDatasetCheckpoint checkpoint;
   bool is_before_epoch = true;       // nothing of its epoch was delivered
   std::int64_t in_epoch = 0;         // batches of its epoch
-  bool is_exact = true;              // else there may be more than `in_epoch`
+  bool is_exact = true;              // if false, there may be more than `in_epoch`
   std::optional<std::int64_t> size;  // batches of an epoch
 
   std::int64_t delivered() const { return checkpoint.index; }
-  /// The epoch of the last batch; -1: there was none.
+  /// The epoch of the last batch; -1 if there was none.
   std::int64_t last_epoch() const {
     return delivered() == 0 ? -1 : checkpoint.epoch - (is_before_epoch ? 1 : 0);
   }
@@ -148,7 +171,7 @@ void collect_counts(const State& state, std::vector<std::int64_t>& counts) {
   }
 }
 
-// A pipeline that goes to the position of one worker.
+// A pipeline that is moved to the position of one worker.
 class ShardImport {
  public:
   ShardImport(const EnergonWorkerState& worker, const PipelineContext& context,
@@ -168,7 +191,7 @@ class ShardImport {
       index_ = worker_.sample_index;
     }
     go_on(worker_.offset);
-    // Energon's loader goes straight on with the next epoch if it skips to the end of one.
+    // Energon's loader continues directly with the next epoch if it skips to the end of one.
     if (worker_.offset > 0 && is_at_end()) {
       next_epoch();
     }
@@ -200,7 +223,7 @@ class ShardImport {
     }
   }
 
-  // Passes over up to `count` batches of the epoch. Returns over how many.
+  // Skips up to `count` batches of the epoch. Returns the number skipped.
   std::int64_t pass(std::int64_t count) {
     if (!makes_batches_) {
       return dataset_->skip(count);
@@ -213,7 +236,7 @@ class ShardImport {
     return passed;
   }
 
-  // Delivers `count` batches to nobody.
+  // Makes and drops `count` batches.
   void go_on(std::int64_t count) {
     int empty_epochs = 0;
     while (count > 0) {
@@ -228,8 +251,8 @@ class ShardImport {
         empty_epochs = passed == 0 ? empty_epochs + 1 : 0;
         if (empty_epochs > 2) {
           throw Error(ErrorCode::kMismatch,
-                      fmt::format("Energon delivered {} batches more than there are; look at the "
-                                  "data, the batch size and whether it is repeated",
+                      fmt::format("Energon delivered {} batches more than this job has; check the "
+                                  "data, the batch size and the repetition",
                                   count));
         }
         next_epoch();
@@ -254,25 +277,24 @@ class ShardImport {
     ++epoch_;
   }
 
-  // The same number of samples must have been read of each dataset: else another one was left out,
-  // or functions chose others.
+  // The same number of samples must have been read from each dataset; otherwise other samples were
+  // left out, or functions chose others.
   void compare_leaves(const EnergonNode& tree) const {
     std::vector<std::int64_t> counts;
     collect_counts(dataset_->save_state(), counts);
     const std::vector<EnergonNode> leaves = leaves_of(tree);
     if (leaves.size() != counts.size()) {
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("Energon's job has {} datasets, this one {}; look at the data and its "
-                      "split",
-                      leaves.size(), counts.size()));
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("Energon's job has {} datasets, this one {}; check the data and its "
+                              "split",
+                              leaves.size(), counts.size()));
     }
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const JsonReader count = leaves[i].field("_sample_count");
       if (count.count() != counts[i]) {
         throw Error(ErrorCode::kMismatch,
-                    fmt::format("{}: after {} batches Energon had read {} samples of the dataset, "
-                                "this job {}; look at the functions of the task encoder (samples "
+                    fmt::format("{}: after {} batches, Energon had read {} samples of the dataset, "
+                                "this job {}; check the functions of the task encoder (samples "
                                 "that Energon skipped must be skipped here), the batch size and "
                                 "the data",
                                 count.path(), worker_.sample_index, count.count(), counts[i]));
@@ -343,8 +365,8 @@ std::vector<ShardPosition> import_shards(const EnergonRankState& state,
   return shards;
 }
 
-// The turns of the shards in `epoch`: round robin from the next worker on. What each delivered need
-// not say that: Energon's `checkpoint redist` deals workers again.
+// The turns of the shards in `epoch`: round robin from the next worker on. The numbers of delivered
+// batches may differ from that, because Energon's `checkpoint redist` redistributes workers.
 void set_turns(std::vector<ShardPosition>& shards, std::int64_t epoch, std::int64_t next_worker) {
   std::optional<std::int64_t> least;
   bool has_begun = false;

@@ -1,14 +1,14 @@
 // States that Energon's SavableDataLoader saved, and our states at the same position.
 //
-// Energon pickles its states. They are read as data (io/pickle.h): the names of Energon's classes
-// are a fixed list, and nothing of the file is run. What follows is a pure function over what was
-// read and pipelines.
+// Energon pickles its states. python/energon_cpp/_energon_pickle.py converts them to JSON, in a
+// separate process and without loading a foreign class; its head describes the JSON. This file has
+// pure functions over that JSON and pipelines.
 //
 // A state of Energon is translated stage by stage: both libraries have the same orders, generators
-// and counters. Data that decided the state (shards, counts, options) is in our pipeline, so what
-// does not fit together is found. Where stages cannot be translated (packing, groups, functions
-// that give any number of samples), the pipeline runs from its start, and its leaves are then
-// compared with those in the state. docs/python.md says what that means for users.
+// and counters. Everything that determined the state (shards, counts, options) is in our pipeline,
+// so mismatches are detected. If stages cannot be translated (packing, groups, functions that yield
+// any number of samples), the pipeline runs from its start, and its leaves are then compared with
+// those in the state. docs/python.md explains the consequences for users.
 
 #pragma once
 
@@ -30,15 +30,15 @@ namespace energon {
 struct EnergonWorkerState {
   std::int64_t sample_index = 0;  ///< batches delivered before `tree` was saved
   std::int64_t offset = 0;        ///< batches delivered after that
-  /// What the datasets saved, outermost first; nullopt: the worker had not begun.
+  /// The states of the datasets, outermost first; nullopt if the worker had not started.
   std::optional<BoxedJson> tree = std::nullopt;
 };
 
 /// The state of one rank.
 struct EnergonRankState {
-  std::string path;         ///< of its file, for messages
-  bool is_start = false;    ///< None was saved: no worker had begun; the rest is then empty
-  bool has_workers = true;  ///< false: of a loader with num_workers=0
+  std::string path;       ///< of its file, for messages
+  bool is_start = false;  ///< None was saved because no worker had started; the rest is then empty
+  bool has_workers = true;  ///< false for a loader with num_workers=0
   std::int64_t next_worker_id = 0;
   std::optional<std::int64_t> micro_batch_size = std::nullopt;
   std::vector<EnergonWorkerState> workers = {};
@@ -68,18 +68,18 @@ EnergonRankState energon_rank_state(const nlohmann::ordered_json& json, const st
 WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerConfig layout);
 
 struct EnergonImportOptions {
-  /// Whether functions may have left samples out. Then the batches that Energon delivered since a
-  /// worker kept its state are made again, to see which; else they are counted.
+  /// Whether functions may have left samples out. If so, the batches that Energon delivered since a
+  /// worker kept its state are recomputed to find out which; otherwise they are counted.
   bool functions_skip = true;
-  /// Called now and then; what it throws ends the import.
+  /// Called periodically; an exception ends the import.
   std::function<void()> check_cancelled = nullptr;
 };
 
 /// The state with which a loader of `make_pipeline` and `layout` continues with the batch that
 /// follows `state` in Energon. Requires: `layout` is energon_layout(). Throws Error: kMismatch,
-/// with the worker, if the state is of other data or options; kUnsupported if Energon's loader
-/// cannot be continued by any of ours; kCorruptData. `check_cancelled`: called now and then; what
-/// it throws ends the import.
+/// with the worker, if the state belongs to other data or options; kUnsupported if none of our
+/// loaders can continue Energon's; kCorruptData. `check_cancelled` is called periodically; an
+/// exception ends the import.
 SavableDataLoaderState import_energon_state(const EnergonRankState& state,
                                             const PipelineFactory& make_pipeline,
                                             const WorkerConfig& layout,

@@ -21,7 +21,7 @@ namespace energon {
 
 namespace {
 
-constexpr std::size_t kMostReferences = std::size_t{1} << 28;  // as ShuffleBuffer
+constexpr std::size_t kMostReferences = std::size_t{1} << 28;  // like ShuffleBuffer
 
 std::size_t inner_count(const Config& order) {
   const auto inner = order.find("inner");
@@ -139,7 +139,7 @@ SampleRef reference_of(const JsonReader& key) {
     if (stage == "BlendDataset") {
       const std::int64_t leaf = parts[i + 1].count();
       if (leaf > std::numeric_limits<std::uint32_t>::max()) {
-        parts[i + 1].fail("there is no such dataset");
+        parts[i + 1].fail("expected an existing dataset");
       }
       ref.leaf = static_cast<std::uint32_t>(leaf);
     } else if (stage == "Webdataset") {
@@ -147,7 +147,7 @@ SampleRef reference_of(const JsonReader& key) {
       return ref;
     }
   }
-  key.fail("it is no key of a sample: it has no \"Webdataset\" with a number");
+  key.fail("expected the key of a sample, with \"Webdataset\" and a number");
 }
 
 class Translation {
@@ -164,8 +164,8 @@ class Translation {
     passed_on_ = samples_passed_on(tree);
     TranslatedState translated{target_.start};
     translate_stage(translated.state, target_.config, tree);
-    // Finite data: Energon resets what has ended, so its tree does not tell virtual epochs after
-    // the end, nor how much of a fractional repetition there was.
+    // For finite data, Energon resets what has ended, so its tree does not show virtual epochs
+    // after the end, nor the progress of a fractional repetition.
     const bool is_unclear =
         !is_endless_ && (target_.start.type == "Epochize" || has_fractional_repetition(*order));
     if (is_unclear || is_emptying_) {
@@ -197,8 +197,8 @@ class Translation {
       epoch_offset_ = node.count(field);
       if (*epoch_offset_ > config.at("length").get<std::int64_t>()) {
         node.field(field).fail(
-            fmt::format("the epochs of this worker have {} batches; look at the "
-                        "length of epochs",
+            fmt::format("expected at most the {} batches of this worker's epochs; check "
+                        "the length of epochs",
                         config.at("length").get<std::int64_t>()));
       }
       set_field(stage, "offset", *epoch_offset_);
@@ -207,9 +207,10 @@ class Translation {
     translate_stage(stage.children[0], config.at("inner"), node);
   }
 
-  // Returns the node for the stage inside. Energon decodes and cooks each dataset by itself, we
-  // what comes of all; its default functions are stages, ours are not. So there need not be a node.
-  EnergonNode translate_map(State& stage, const Config& config, const EnergonNode& node) const {
+  // Returns the node for the inner stage. The node may be missing, because Energon decodes and
+  // cooks each dataset separately while we do it after mixing, and its default functions are stages
+  // while ours are not.
+  EnergonNode translate_map(State& own, const Config& config, const EnergonNode& node) const {
     const std::string name = config.value("name", "");
     const bool is_of_leaf = name == "cook" || name == "decode" || name == "tokenize";
     if (node.type() == kMap && !is_of_leaf) {
@@ -250,22 +251,22 @@ class Translation {
     const std::int64_t passes = node.count("_repetition");
     if (config.at("repetitions").is_null() && passes > 0 &&
         has_fractional_repetition(config.at("inner"))) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("{}: Energon has read data with a fractional repetition {} times; "
-                              "from the second time on it goes on in the middle of the last pass, "
-                              "ours begins a new one: there is no such position",
-                              node.path(), passes));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: Energon has read data with a fractional repetition {} times; "
+                      "from the second time on, it continues in the middle of the last pass, "
+                      "while ours starts a new one: there is no such position",
+                      node.path(), passes));
     }
   }
 
   static std::vector<EnergonNode> inner_nodes(const State& stage, const EnergonNode& node) {
     std::vector<EnergonNode> inner = node.inner();
-    if (inner.size() != stage.children.size()) {
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("{}: Energon's job has {} datasets, this one {}; look at the data and "
-                      "its split",
-                      node.path(), inner.size(), stage.children.size()));
+    if (inner.size() != own.children.size()) {
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("{}: Energon's job has {} datasets, this one {}; check the data and "
+                              "its split",
+                              node.path(), inner.size(), own.children.size()));
     }
     return inner;
   }
@@ -275,7 +276,7 @@ class Translation {
     const std::vector<JsonReader> marks = node.field("exhausted").elements();
     if (marks.size() != inner.size()) {
       node.field("exhausted")
-          .fail(fmt::format("it has {} entries, expected {}", marks.size(), inner.size()));
+          .fail(fmt::format("{} entries, expected {}", marks.size(), inner.size()));
     }
     std::vector<std::int64_t> exhausted;
     for (std::size_t i = 0; i < inner.size(); ++i) {
@@ -288,9 +289,9 @@ class Translation {
     set_field(stage, "rng", read_energon_generator(node, target_.seed).state());
   }
 
-  // Energon counts no parts: those before the current one have ended an epoch more.
-  void translate_concat(State& stage, const Config& config, const EnergonNode& node) {
-    const std::vector<EnergonNode> inner = inner_nodes(stage, node);
+  // Energon does not count parts: those before the current one have ended one more epoch.
+  void translate_concat(State& own, const Config& config, const EnergonNode& node) {
+    const std::vector<EnergonNode> inner = inner_nodes(own, node);
     for (std::size_t i = 0; i < inner.size(); ++i) {
       translate_order(stage.children[i], inner_order(config, i), inner[i], false);
     }
@@ -318,7 +319,7 @@ class Translation {
         throw Error(
             ErrorCode::kMismatch,
             fmt::format("{}: {} samples are in Energon's shuffle buffer, expected {} in one "
-                        "of {}; look at the size of the shuffle buffer",
+                        "of {}; check the size of the shuffle buffer",
                         node.path(), refs.size(), expected, size));
       }
       is_emptying_ = true;
@@ -349,7 +350,7 @@ class Translation {
   const TranslationTarget& target_;
   bool is_endless_ = false;
   std::int64_t passed_on_ = 0;
-  bool is_emptying_ = false;                  // the shuffle buffer, at the end of finite data
+  bool is_emptying_ = false;  // whether the shuffle buffer drains at the end of finite data
   std::optional<std::int64_t> epoch_offset_;  // in virtual or limited epochs
   std::vector<std::int64_t> passes_;          // of each leaf
 };

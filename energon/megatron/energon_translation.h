@@ -15,10 +15,10 @@ namespace energon {
 
 // --- Epochs in states of orders: whether they end, and how many have ended ---
 
-/// The configuration of an inner order. Requires: the order with `config` has so many.
+/// The configuration of an inner order. Requires: the order with `config` has that many.
 const Config& inner_order(const Config& config, std::size_t i);
 
-/// Whether the order with this configuration goes on without end.
+/// Whether the order with this configuration is endless.
 bool is_endless(const Config& order);
 
 /// Whether a dataset is repeated a fractional number of times.
@@ -42,13 +42,13 @@ struct TranslatedState {
   std::int64_t epoch = 0;
 };
 
-/// What the translation needs to know of our pipeline.
+/// What the translation needs from our pipeline.
 struct TranslationTarget {
   State start;           ///< its state at its start
   const Config& config;  ///< its configuration
   std::uint32_t seed = 0;
-  std::optional<std::int64_t> epoch_size;        ///< batches of an epoch, if that is known
-  const std::function<void()>& check_cancelled;  ///< called now and then, if there is one
+  std::optional<std::int64_t> epoch_size;        ///< batches of an epoch, if known
+  const std::function<void()>& check_cancelled;  ///< called periodically, if set
 };
 
 /// The order in the configuration of a pipeline; null if it has a stage that is not translated.
@@ -56,9 +56,9 @@ const Config* order_in(const Config& pipeline);
 /// The state of that order. Requires: order_in() is not null.
 const State& order_in(const State& pipeline);
 
-/// The state of our pipeline at the position of `tree`, after `emitted` batches. nullopt if only
-/// running the pipeline gives it. Throws Error: kMismatch if the stages or the generators of the
-/// tree are others; kUnsupported; kCorruptData.
+/// The state of our pipeline at the position of `tree`, after `emitted` batches; nullopt if it
+/// requires running the pipeline. Throws Error: kMismatch if the stages or the generators of the
+/// tree differ; kUnsupported; kCorruptData.
 std::optional<TranslatedState> translate_energon_tree(const EnergonNode& tree, std::int64_t emitted,
                                                       const TranslationTarget& target);
 

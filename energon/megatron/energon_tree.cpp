@@ -23,32 +23,33 @@ bool is_transparent(std::string_view type) {
   return std::find(kNames.begin(), kNames.end(), type) != kNames.end();
 }
 
-// A stage that options ask for.
+// An optional stage.
 struct OptionalStage {
   std::string_view type;
   std::string_view advice;
 };
 
 constexpr std::string_view kAdviceOfData =
-    "look at the data, its split, whether it is for training, and whether it is repeated";
+    "check the data, its split, whether it is for training, and whether it is repeated";
 // Outermost first.
 constexpr OptionalStage kStages[] = {
-    {"EpochizeDataset", "look at the length of virtual epochs"},
-    {"LimitDataset", "look at the limit of batches"},
-    {"BatchDataset", "look at the batch size"},
-    {kShuffleBuffer, "look at the size of the shuffle buffer"},
+    {"EpochizeDataset", "check the length of virtual epochs"},
+    {"LimitDataset", "check the limit of batches"},
+    {"BatchDataset", "check the batch size"},
+    {kShuffleBuffer, "check the size of the shuffle buffer"},
     {"RepeatDataset", kAdviceOfData},
     {"BlendDataset", kAdviceOfData},
     {"ConcatDataset", kAdviceOfData},
     {kLeaf, kAdviceOfData},
 };
 
-// What to look at where one job has the stage `found` and the other one `expected`: the outer one
-// of them is missing in one job.
+// Advice if one job has the stage `found` and the other one `expected`: the outer one of them is
+// missing in one job.
 std::string_view advice_for(std::string_view found, std::string_view expected) {
   const auto is_known = [found](const OptionalStage& stage) { return stage.type == found; };
   if (std::none_of(std::begin(kStages), std::end(kStages), is_known)) {
-    return "functions decide which samples come: import the state in Python with the job's task "
+    return "functions decide which samples are used: import the state in Python with the job's "
+           "task "
            "encoder, energon_cpp.import_energon_state()";
   }
   return std::find_if(std::begin(kStages), std::end(kStages),
@@ -72,7 +73,7 @@ void list_leaves(const EnergonNode& node, std::vector<EnergonNode>& leaves) {
 const std::string& EnergonNode::type() const {
   const JsonReader reader = reader_.member("__class__");
   if (reader.text().size() > kMostNameBytes) {
-    reader.fail(fmt::format("a name of {} bytes is of no class", reader.text().size()));
+    reader.fail(fmt::format("a name of {} bytes is not the name of a class", reader.text().size()));
   }
   return reader.text();
 }
@@ -99,10 +100,11 @@ EnergonNode EnergonNode::only() const {
 void EnergonNode::refuse_running_generator() const {
   for (const char* name : {"_generator_sample_key", "_generator_sample_keys"}) {
     if (const auto key = reader_.find(name); key && !key->is_null()) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("{}: a generator function of Energon's job had given some of its "
-                              "results; import a state that was saved at another batch",
-                              path()));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: a generator function of Energon's job had yielded only some of its "
+                      "results; import a state that was saved at another batch",
+                      path()));
     }
   }
 }

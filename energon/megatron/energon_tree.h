@@ -19,8 +19,8 @@ inline constexpr std::string_view kLeaf = "WebdatasetSampleLoaderDataset";
 inline constexpr std::string_view kShuffleBuffer = "ShuffleBufferDataset";
 }  // namespace energon_names
 
-/// A node of the tree: what one dataset of Energon saved. Members throw Error (kCorruptData) with
-/// the path of what is missing or wrong.
+/// A node of the tree: the state of one dataset of Energon. Members throw Error (kCorruptData) with
+/// the path of the missing or invalid element.
 class EnergonNode {
  public:
   explicit EnergonNode(JsonReader reader) : reader_(std::move(reader)) {}
@@ -34,15 +34,14 @@ class EnergonNode {
   std::vector<EnergonNode> inner() const;
   /// The only inner node.
   EnergonNode only() const;
-  /// Throws Error (kUnsupported) if a generator function had given some of its results, but not
-  /// all.
+  /// Throws Error (kUnsupported) if a generator function had yielded only some of its results.
   void refuse_running_generator() const;
 
-  /// This node, or the first one inside that does more than watch what passes.
+  /// This node, or the first inner one that is not transparent.
   EnergonNode visible() const;
-  /// The node `type`: this one, or the first one inside that is not transparent and no function
-  /// that makes one sample of each. Throws Error (kMismatch) with advice if it is of another type;
-  /// `own` is our name of the stage.
+  /// The node of type `type`: this one, or the first inner one that is neither transparent nor a
+  /// function that maps each sample to one. Throws Error (kMismatch) with advice if it has another
+  /// type; `own` is our name of the stage.
   EnergonNode enter(std::string_view type, std::string_view own) const;
 
  private:

@@ -23,25 +23,27 @@ namespace {
 // Messages between two ranks keep their order, so one tag is enough.
 constexpr int kTag = 0;
 
-// What the backend says, without the traces that follow.
+// The backend's message, without the stack traces that follow.
 std::string first_line(const char* text) {
   const std::string_view whole = text;
   return std::string(whole.substr(0, whole.find('\n')));
 }
 
-// Throws Error (kUnsupported) for those that move tensors of devices only, or never give up.
+// Throws Error (kUnsupported) for backends that only move device tensors, or whose messages cannot
+// time out.
 void check_backend(const std::string& name) {
   constexpr const char* kAdvice =
-      ": make one with the backend gloo of the same ranks for the loader";
+      ": create a group of the same ranks with the backend gloo for the loader";
   if (name == "nccl" || name == "xccl" || name == "hccl") {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the process group moves tensors of a GPU only ({}){}", name, kAdvice));
+                fmt::format("the process group only supports GPU tensors ({}){}", name, kAdvice));
   }
   if (name == "mpi") {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("messages of the process group cannot be given up after a time (mpi), "
-                            "so the loader could hang{}",
-                            kAdvice));
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("messages of the process group cannot time out (mpi), so the loader could "
+                    "hang{}",
+                    kAdvice));
   }
 }
 
@@ -55,7 +57,7 @@ class C10dComm final : public MessageComm {
  private:
   void send(int to, ByteView bytes, Deadline deadline) override {
     transfer(to, deadline, [&] {
-      // Only read, though tensors know no const.
+      // Only read, although tensors have no const view.
       std::vector<at::Tensor> tensors = {
           tensor_over(const_cast<std::byte*>(bytes.data()), bytes.size())};
       return group_->send(tensors, to, kTag);
@@ -80,8 +82,7 @@ class C10dComm final : public MessageComm {
           deadline - std::chrono::steady_clock::now());
     };
     try {
-      // Zero would be without end. Of more, backends make a point in time that the clock may not
-      // have.
+      // Zero would mean no limit. Backends add larger timeouts to the clock, which may overflow.
       constexpr std::chrono::milliseconds kLongest = std::chrono::years(10);
       const auto limit = std::clamp(left(), std::chrono::milliseconds(1), kLongest);
       if (begin()->wait(limit)) {
@@ -122,11 +123,10 @@ std::unique_ptr<Comm> c10d_comm(c10::intrusive_ptr<c10d::ProcessGroup> group,
     backend = group->getBackend(c10::DeviceType::CPU);
   } catch (const std::exception& error) {
     check_backend(group->getBackendName());
-    throw Error(
-        ErrorCode::kUnsupported,
-        fmt::format("the process group ({}) has no backend for tensors on the CPU ({}): make "
-                    "one with the backend gloo of the same ranks for the loader",
-                    group->getBackendName(), first_line(error.what())));
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the process group ({}) has no backend for CPU tensors ({}): create a "
+                            "group of the same ranks with the backend gloo for the loader",
+                            group->getBackendName(), first_line(error.what())));
   }
   return make_comm(std::move(backend), options);
 }

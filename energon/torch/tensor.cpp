@@ -33,7 +33,7 @@ at::ScalarType scalar_type(DType dtype) {
     }
   }
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("dtype {} does not exist", static_cast<int>(dtype)));
+              fmt::format("unknown dtype {}", static_cast<int>(dtype)));
 }
 
 void add_tensors(const Mapping& fields, const std::string& prefix,
@@ -63,13 +63,13 @@ at::Tensor to_torch(const Tensor& tensor) {
   }
   if (bytes != tensor.data.size()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a tensor of {} bytes by shape and dtype has {} bytes of data", bytes,
+                fmt::format("expected {} bytes of tensor data by shape and dtype, found {}", bytes,
                             tensor.data.size()));
   }
   if (bytes == 0) {
     return at::empty(tensor.shape, at::TensorOptions().dtype(type));
   }
-  // The deleter holds the owner: that is what keeps the slot.
+  // The deleter holds the owner, which keeps the slot.
   return at::from_blob(
       const_cast<std::byte*>(tensor.data.view.data()), tensor.shape,
       [owner = tensor.data.owner](void*) {}, at::TensorOptions().dtype(type));
@@ -81,8 +81,7 @@ at::Tensor to_torch(const SharedBytes& bytes) {
 
 Tensor from_torch(at::Tensor tensor) {
   if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided) {
-    throw Error(ErrorCode::kUnsupported,
-                "only dense tensors on the CPU can travel between processes");
+    throw Error(ErrorCode::kUnsupported, "only dense CPU tensors can be sent between processes");
   }
   for (const auto& [ours, torch] : kDTypes) {
     if (torch == tensor.scalar_type()) {
@@ -98,7 +97,7 @@ Tensor from_torch(at::Tensor tensor) {
   std::ostringstream name;
   name << tensor.scalar_type();
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("tensors of dtype {} cannot travel between processes", name.str()));
+              fmt::format("tensors of dtype {} cannot be sent between processes", name.str()));
 }
 
 }  // namespace energon

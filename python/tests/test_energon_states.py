@@ -162,11 +162,11 @@ def test_random_numbers_stay_as_they_are(data: str) -> None:
     [
         ({"batch_size": 3}, "batches of 4 samples, this one has batches of 3 samples"),
         ({"batch_size": None}, "batches of 4 samples, this one has no batches"),
-        ({"shuffle_buffer_size": 7}, "look at the size of the shuffle buffer"),
+        ({"shuffle_buffer_size": 7}, "check the size of the shuffle buffer"),
         ({"max_samples_per_sequence": 3}, "the seed offset, max_samples_per_sequence"),
         ({"parallel_shard_iters": 4}, "16 slices open at a time, this job 4"),
-        ({"virtual_epoch_length": 5}, "look at the length of virtual epochs"),
-        ({"seed_offset": 3}, "look at the seed offset"),
+        ({"virtual_epoch_length": 5}, "check the length of virtual epochs"),
+        ({"seed_offset": 3}, "check the seed offset"),
         ({"num_workers": 2}, "of 0 workers, the worker configuration of the dataset has 2"),
         ({"repeat": False}, "whether it is repeated"),
     ],
@@ -183,15 +183,15 @@ def test_other_functions_are_refused_where_they_choose_samples(data: str) -> Non
     dataset = dataset_of(
         data, "shuffled.pt", task_encoder=Packing(), packing_buffer_size=8
     )
-    with pytest.raises(energon.StateMismatchError, match="look at the functions of the task"):
+    with pytest.raises(energon.StateMismatchError, match="check the functions of the task"):
         energon.import_energon_state(dataset, STORED / "shuffled.pt")
 
 
 def test_other_data_and_ranks_are_refused(data: str, texts: str) -> None:
-    with pytest.raises(energon.StateMismatchError, match="look at the data"):
+    with pytest.raises(energon.StateMismatchError, match="check the data"):
         energon.import_energon_state(dataset_of(texts, "shuffled.pt"), STORED / "shuffled.pt")
     dataset = dataset_of(data, "ranks_of_old_torch.pt", world_size=3)
-    with pytest.raises(energon.StateMismatchError, match="states of 2 ranks, the job has 3"):
+    with pytest.raises(energon.StateMismatchError, match="states of 2 ranks, but the job has 3"):
         energon.import_energon_state(dataset, STORED / "ranks_of_old_torch.pt")
 
 

@@ -53,7 +53,7 @@ TEST_CASE(
   SECTION("of another step") {
     std::filesystem::copy_file(options.folder + "/step_3/rank_1.state", file,
                                std::filesystem::copy_options::overwrite_existing);
-    reason = "its file is of step 3 of epoch 0, the checkpoint of step 6";
+    reason = "its file belongs to step 3 of epoch 0, the checkpoint to step 6";
   }
   SECTION("of another job") {
     SavingJob(fixture, {.world_size = 2, .seed_offset = 5},
@@ -61,12 +61,12 @@ TEST_CASE(
         .take(6);
     std::filesystem::copy_file(fixture.folder().file("other/step_6/rank_1.state"), file,
                                std::filesystem::copy_options::overwrite_existing);
-    reason = "its file is of another job";
+    reason = "its file belongs to another job";
   }
   SECTION("of another rank") {
     std::filesystem::copy_file(options.folder + "/step_6/rank_0.state", file,
                                std::filesystem::copy_options::overwrite_existing);
-    reason = "its file is of rank 0";
+    reason = "its file belongs to rank 0";
   }
   const auto begin = [&](int rank) {
     AutoSavingLoader loader(fixture.pipeline(),
@@ -116,7 +116,7 @@ TEST_CASE("ranks belong to one job if the side files that both of them found are
     auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
     mark["side_files"]["indexes"] = "0123456789abcdef";
     fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
-    CHECK_THAT(error_of(begin, ErrorCode::kCorruptData), Catch::Contains("of another job"));
+    CHECK_THAT(error_of(begin, ErrorCode::kCorruptData), Catch::Contains("to another job"));
   }
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("ranks with other data or settings are found out before the first chec
   };
   const auto first = rank(fixture, {.rank = 0, .world_size = 2});
   CHECK_THAT(error_of([&] { rank(other, {.rank = 1, .world_size = 2}); }, ErrorCode::kMismatch),
-             Catch::Contains("a rank that began in this folder") && Catch::Contains("3 samples") &&
-                 Catch::Contains("--start-over"));
+             Catch::Contains("a rank that started in this folder") &&
+                 Catch::Contains("3 samples") && Catch::Contains("--start-over"));
   CHECK_THAT(error_of([&] { rank(fixture, {.rank = 1, .world_size = 2, .num_workers = 3}); },
                       ErrorCode::kMismatch),
              Catch::Contains("num_workers"));
@@ -143,7 +143,7 @@ TEST_CASE("ranks with other data or settings are found out before the first chec
   first->next();
   first->next();
   CHECK_THAT(error_of([&] { first->next(); }, ErrorCode::kMismatch),
-             Catch::Contains("a rank that began in this folder"));
+             Catch::Contains("a rank that started in this folder"));
   CHECK_FALSE(std::filesystem::exists(options.folder + "/step_3/rank_0.state"));
 }
 

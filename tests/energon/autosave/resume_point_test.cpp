@@ -104,10 +104,10 @@ TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[a
   REQUIRE(resumed.saver().ignored().size() == 2);
   CHECK_THAT(resumed.saver().ignored()[0],
              Catch::StartsWith(options.folder + "/step_101: ") &&
-                 Catch::Contains("this is a folder, the state of a rank is a file"));
+                 Catch::Contains("expected a file for the state of a rank, found a folder"));
   CHECK_THAT(resumed.saver().ignored()[1],
              Catch::StartsWith(options.folder + "/step_100: ") &&
-                 Catch::Contains("this is a file, a checkpoint is a folder"));
+                 Catch::Contains("expected a folder for a checkpoint, found a file"));
   resumed.take(10);
   CHECK_THAT(names_in(options.folder),
              Catch::UnorderedEquals(std::vector<std::string>{"JOB", "ranks", "step_1", "step_2",

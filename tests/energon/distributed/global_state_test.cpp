@@ -101,7 +101,7 @@ TEST_CASE("ENE-14 a list of another length and a rank that is none are refused o
       CAPTURE(report.text);
       CHECK_THAT(report.text,
                  Catch::StartsWith("mismatch: ") &&
-                     Catch::Contains(fmt::format("a job of {} ranks, this one has 3", ranks)) &&
+                     Catch::Contains(fmt::format("a job of {} ranks, but this one has 3", ranks)) &&
                      Catch::EndsWith(", nothing restored"));
     }
   }
@@ -163,7 +163,7 @@ TEST_CASE("what is wrong with the state of a job is thrown on every rank", "[dis
   });
   for (const auto& report : reports) {
     CAPTURE(report.text);
-    CHECK_THAT(report.text, Catch::Contains("a job of 2 ranks, this one has 3") &&
+    CHECK_THAT(report.text, Catch::Contains("a job of 2 ranks, but this one has 3") &&
                                 Catch::Contains("| mismatch: rank 1: ") &&
                                 Catch::Contains("seed_offset"));
   }

@@ -150,15 +150,15 @@ TEST_CASE("Other settings of the job are refused, and which they may be", "[mega
   }
   SECTION("size of the shuffle buffer") {
     options.shuffle_buffer_size = 6;
-    advice = "look at the size of the shuffle buffer";
+    advice = "check the size of the shuffle buffer";
   }
   SECTION("no shuffle buffer") {
     options.shuffle_buffer_size = 0;
-    advice = "look at the size of the shuffle buffer";
+    advice = "check the size of the shuffle buffer";
   }
   SECTION("virtual epochs") {
     options.virtual_epoch_length = 10;
-    advice = "look at the length of virtual epochs";
+    advice = "check the length of virtual epochs";
   }
   SECTION("slices that are open") {
     options.parallel_slices = 4;
@@ -189,22 +189,22 @@ TEST_CASE("Another seed offset is refused", "[megatron]") {
   CHECK_THAT(
       error_of([&] { import_energon_state(parsed(rank), fixture.pipeline(), {.seed_offset = 1}); },
                ErrorCode::kMismatch),
-      Contains("look at the seed offset") && Contains("_worker_rng"));
+      Contains("check the seed offset") && Contains("_worker_rng"));
 }
 
 TEST_CASE("A tree whose numbers contradict each other is refused with its place", "[megatron]") {
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_sample_count"] = 35; }),
-             Contains("Energon's generator is elsewhere"));
+             Contains("Energon's generator is at another"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_epoch_count"] = 1; }),
-             Contains("Energon's generator is elsewhere"));
+             Contains("Energon's generator is at another"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_pending_slice_indexes"] = {1}; }),
              Contains("elsewhere"));
   CHECK_THAT(
       refused_after([](Json& rank) { leaf_of(rank)["_pending_slices_offset"] = 500'000'000; }),
-      Contains("opened 500000000 slices") && Contains("look at the data"));
+      Contains("opened 500000000 slices") && Contains("check the data"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_epoch_sample_count"] = 500; },
                            ErrorCode::kCorruptData),
-             Contains("_epoch_sample_count") && Contains("more than _sample_count"));
+             Contains("_epoch_sample_count") && Contains("at most _sample_count"));
   CHECK_THAT(refused_after([](Json& rank) {
                holder_of(rank, "_active_buffer")["_active_buffer"]["_restore_keys"].erase(1);
              }),
@@ -215,7 +215,7 @@ TEST_CASE("A tree whose numbers contradict each other is refused with its place"
             holder_of(rank, "_active_buffer")["_active_buffer"]["_restore_keys"][0] = {"X", 1};
           },
           ErrorCode::kCorruptData),
-      Contains("_restore_keys[0]") && Contains("no key of a sample"));
+      Contains("_restore_keys[0]") && Contains("the key of a sample"));
 }
 
 TEST_CASE("Every entry of a tree that is missing, or of another kind, is named", "[megatron]") {
@@ -249,7 +249,7 @@ TEST_CASE("Counters that no job reaches are refused at once", "[megatron]") {
       CAPTURE(count);
       CHECK_THAT(
           refused_after([&](Json& rank) { leaf_of(rank)[name] = count; }, ErrorCode::kCorruptData),
-          Contains(name) && Contains("is more than any worker reads"));
+          Contains(name) && Contains("exceeds what any worker reads"));
     }
   }
   CHECK_THAT(
@@ -271,7 +271,7 @@ TEST_CASE("A reference outside the data is refused", "[megatron]") {
   CHECK_THAT(renamed({"Webdataset", 55}, ErrorCode::kMismatch), Contains("55"));
   CHECK_THAT(
       renamed({"BlendDataset", std::int64_t{1} << 32, "Webdataset", 1}, ErrorCode::kCorruptData),
-      Contains("there is no such dataset"));
+      Contains("expected an existing dataset"));
 }
 
 TEST_CASE("Stages that other functions make are refused with what to use", "[megatron]") {
@@ -306,7 +306,7 @@ TEST_CASE("More batches than there are is an error, not a search without end", "
   CHECK_THAT(
       error_of([&] { import_energon_state(parsed(rank), fixture.pipeline(), {.num_workers = 2}); },
                ErrorCode::kMismatch),
-      Contains("5 batches more than there are") && Contains("worker: 1"));
+      Contains("5 batches more than this job has") && Contains("worker: 1"));
 }
 
 TEST_CASE("A long import ends when it is cancelled", "[megatron]") {

@@ -285,13 +285,24 @@ TEST_CASE("Numbers that no job has are refused", "[megatron]") {
     json.at(Json::json_pointer(place)) = value;
     return refused_state(json);
   };
-  CHECK_THAT(with("/next_worker_id", 2), Contains("there are 2 workers"));
-  CHECK_THAT(with("/micro_batch_size", 0), Contains("at least one sample"));
-  CHECK_THAT(with("/micro_batch_size", std::int64_t{1} << 31), Contains("at most 2^31 - 1"));
-  CHECK_THAT(with("/has_workers", false), Contains("without processes just one"));
-  CHECK_THAT(with("/workers/0/sample_index", (std::int64_t{1} << 42) + 1),
-             Contains("workers[0].sample_index") && Contains("more than any job delivers"));
-  CHECK_THAT(with("/workers/0/offset", -1), Contains("expected a non-negative integer"));
+  const std::string rank = "/files/0/ranks/0";
+  CHECK_THAT(with("/version", 2), Contains("states.version") && Contains("expected 1"));
+  CHECK_THAT(with(rank + "/next_worker_id", 2), Contains("below 2, the number of workers"));
+  CHECK_THAT(with(rank + "/micro_batch_size", 0), Contains("expected a batch size from 1"));
+  CHECK_THAT(with(rank + "/micro_batch_size", std::int64_t{1} << 31), Contains("at most 2^31 - 1"));
+  CHECK_THAT(with(rank + "/has_workers", false), Contains("exactly one without processes"));
+  CHECK_THAT(with(rank + "/workers/0/sample_index", (std::int64_t{1} << 42) + 1),
+             Contains("workers[0].sample_index") && Contains("at most what a job can deliver"));
+  CHECK_THAT(with(rank + "/workers/0/offset", -1), Contains("non-negative integer"));
+}
+
+TEST_CASE("Text that is no JSON, or nested too deeply, is refused", "[megatron]") {
+  const auto parse = [](const std::string& text) {
+    return error_of([&] { parse_energon_states(text); }, ErrorCode::kCorruptData);
+  };
+  CHECK_THAT(parse(""), Contains("wrote 0 bytes that are not JSON"));
+  CHECK_THAT(parse(R"({"version": 1)"), Contains("no JSON"));
+  CHECK_THAT(parse(std::string(2000, '[') + std::string(2000, ']')), Contains("too deeply nested"));
 }
 
 TEST_CASE("The layout of a job is that of its states", "[megatron]") {
@@ -306,7 +317,7 @@ TEST_CASE("The layout of a job is that of its states", "[megatron]") {
 
 TEST_CASE("States that make no job are refused with what to give", "[megatron]") {
   CHECK_THAT(refused_layout({small_rank(), small_rank()}, {.world_size = 3}),
-             Contains("states of 2 ranks, the job has 3"));
+             Contains("states of 2 ranks, but the job has 3"));
   CHECK_THAT(refused_layout({small_rank()}, {.logical_shards = 4}, ErrorCode::kInvalidArgument),
              Contains("energon checkpoint rescale"));
   Json other = small_rank();
