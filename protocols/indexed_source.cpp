@@ -36,20 +36,23 @@ void validate(const ShardRule& rule) {
     throw Error(ErrorCode::kInvalidArgument, message);
   };
   if (rule.processes < 1) {
-    fail(fmt::format("processes is {}, it must be at least 1", rule.processes));
+    fail(fmt::format("processes is {}, but must be at least 1", rule.processes));
   }
   if (rule.process < 0 || rule.process >= rule.processes) {
-    fail(fmt::format("process is {}, it must be in [0, {})", rule.process, rule.processes));
+    fail(fmt::format("process is {}, but must be in [0, {})", rule.process, rule.processes));
   }
   if (rule.batch_size && *rule.batch_size < 1) {
-    fail(fmt::format("batch_size is {}, it must be at least 1", *rule.batch_size));
+    fail(fmt::format("batch_size is {}, but must be at least 1", *rule.batch_size));
   }
   if (rule.split_batches && !rule.batch_size) {
-    fail("split_batches needs a batch_size: batches of any sizes cannot be cut into equal parts");
+    fail(
+        "split_batches needs a batch_size: batches of variable size cannot be cut into equal "
+        "parts");
   }
   if (rule.split_batches && *rule.batch_size % rule.processes != 0) {
-    fail(fmt::format("split_batches needs a batch_size that the {} processes divide; it is {}",
-                     rule.processes, *rule.batch_size));
+    fail(fmt::format(
+        "split_batches needs a batch_size that is a multiple of the {} processes, found {}",
+        rule.processes, *rule.batch_size));
   }
 }
 
@@ -105,7 +108,7 @@ std::optional<Indexes> BatchSamplerShard::next_whole() {
   return std::move(round[static_cast<std::size_t>(rule_.process)]);
 }
 
-// Hands out what this process gets of the last, incomplete round.
+// Yields this process's part of the last, incomplete round.
 std::optional<Indexes> BatchSamplerShard::tail_of_round(std::vector<Indexes> round) {
   ended_ = true;
   const auto process = static_cast<std::size_t>(rule_.process);
@@ -241,7 +244,7 @@ IndexedSource::IndexedSource(const IndexedOptions& options, FetchFunction fetch)
     : options_(options), fetch_(std::move(fetch)) {
   if (options.samples < 0 || options.samples > std::int64_t{UINT32_MAX}) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("samples is {}, it must be in [0, 2^32)", options.samples));
+                fmt::format("samples is {}, but must be in [0, 2^32)", options.samples));
   }
   validate(rule());
 }
@@ -309,7 +312,7 @@ std::int64_t IndexedSource::skip(std::int64_t count) {
   return skipped;
 }
 
-// Not which process it is: ranks may share the state of one of them.
+// Excludes the process: ranks may share the state of one of them.
 Config IndexedSource::settings() const {
   const ShardRule rule = this->rule();
   return {{"samples", options_.samples},
@@ -357,7 +360,7 @@ std::optional<std::int64_t> IndexedSource::size() const {
 
 void IndexedSource::set_epoch(std::int64_t epoch) {
   if (handed_out_ > 0) {
-    throw Error(ErrorCode::kInvalidArgument, "set_epoch() within an epoch");
+    throw Error(ErrorCode::kInvalidArgument, "set_epoch() was called within an epoch");
   }
   shard_.reset();
   epoch_ = epoch;
@@ -378,8 +381,8 @@ Sample IndexedSource::restore_sample(const RestoreKey& key) {
     const std::int64_t index = split_key(inner, Stage::kWebdataset, 2, 0).integers[1];
     if (index >= options_.samples) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the key {} is of sample {}, but there are {}", key.text(), index,
-                              options_.samples));
+                  fmt::format("the key {} refers to sample {}, but there are only {}", key.text(),
+                              index, options_.samples));
     }
     indexes.push_back(index);
   }

@@ -1,7 +1,6 @@
-// Samples by number: which of them each of several processes reads, and a source of their batches.
+// Samples by index: a rule that divides them among processes, and a source of their batches.
 //
-// Several systems have this: the rules for processes are accelerate's, and torchdata and Cerebras
-// call it a map-style dataset.
+// The rules for processes are accelerate's; torchdata and Cerebras call this a map-style dataset.
 
 #pragma once
 
@@ -22,15 +21,15 @@ class Comm;
 struct ShardRule {
   int processes = 1;
   int process = 0;  ///< in [0, processes)
-  /// Indexes in a full batch; only the last batch may have fewer. Absent: batches of any size.
+  /// Indexes in a full batch; only the last batch may have fewer. Unset allows batches of any size.
   std::optional<std::int64_t> batch_size = std::nullopt;
-  /// Cut each batch into equal parts instead of dealing whole ones; batch_size must be set and a
-  /// multiple of `processes`.
+  /// Cut each batch into equal parts instead of dealing complete batches; batch_size must be set
+  /// and a multiple of `processes`.
   bool split_batches = false;
-  /// Fill up at the end, from the first round, so that every process gets the same number of full
-  /// batches. Off: processes may get fewer, or smaller ones.
+  /// Pad the end with the first round, so that every process gets the same number of full batches.
+  /// If false, processes may get fewer or smaller batches.
   bool even_batches = true;
-  /// Leave out what does not fill a round (split: a batch) at the end. Takes precedence over
+  /// Drop an incomplete round (or, if split, an incomplete batch) at the end. Takes precedence over
   /// even_batches.
   bool drop_last = false;
 };
@@ -40,22 +39,22 @@ void validate(const ShardRule& rule);
 
 using Indexes = std::vector<std::int64_t>;
 
-/// The batches of indexes that one of several processes reads: whole batches in turn, or an equal
-/// part of each batch. Whole batches (the default): process p gets batch p of each round of
-/// `processes` batches, once the round is known to be complete. An incomplete round at the end is
-/// dropped, filled up from the first round, or handed out as it is. Split: each batch is cut into
-/// equal parts. The rules are those of accelerate's BatchSamplerShard, for constant and variable
-/// batch sizes. Pure logic: reads no data. Not thread-safe.
+/// The batches of indexes that one of several processes reads. By default, process p gets batch p
+/// of each round of `processes` batches, once the round is known to be complete. An incomplete
+/// round at the end is dropped, padded with the first round, or delivered unchanged. With
+/// split_batches, each batch is cut into equal parts. The rules are those of accelerate's
+/// BatchSamplerShard, for constant and variable batch sizes. Pure logic: reads no data. Not
+/// thread-safe.
 class BatchSamplerShard {
  public:
-  /// Returns the batches of the whole job, the same on every process; nothing at the end. The
+  /// Returns the batches of the whole job, the same on every process; nullopt at the end. The
   /// number of batches need not be known.
   using NextBatch = std::function<std::optional<Indexes>()>;
 
   /// Draws nothing yet. Throws Error (kInvalidArgument).
   BatchSamplerShard(NextBatch next_batch, const ShardRule& rule);
 
-  /// The next batch of this process; nothing at the end and from then on. Throws Error
+  /// The next batch of this process; nullopt at the end and from then on. Throws Error
   /// (kInvalidArgument) for a batch that is longer than batch_size, or shorter and not the last.
   std::optional<Indexes> next();
 
@@ -70,7 +69,7 @@ class BatchSamplerShard {
   const NextBatch next_batch_;
   const ShardRule rule_;
 
-  std::vector<Indexes> first_round_;  // of the job; split: the first batch
+  std::vector<Indexes> first_round_;  // of the job; if split, the first batch
   bool saw_short_batch_ = false;
   bool ended_ = false;
 };
@@ -84,21 +83,20 @@ struct IndexedOptions {
   std::int64_t samples = 0;
   /// Samples in a batch of the whole job's sampler. At least 1.
   std::int64_t batch_size = 1;
-  /// Leave out the last batch if it is smaller, and then batches that do not fill a round of
-  /// processes.
+  /// Drop the last batch if it is smaller, and then batches of an incomplete round of processes.
   bool drop_last = false;
-  /// Seed of a random order that changes with each epoch; absent: index order. Must be the same on
-  /// all ranks (shared_seed()).
+  /// Seed of a random order that changes with each epoch; unset means index order. Must be the same
+  /// on all ranks (shared_seed()).
   std::optional<std::uint32_t> shuffle_seed = std::nullopt;
   /// Number of processes, and the index of this one.
   int processes = 1;
   int process = 0;
-  /// As in ShardRule. With a single process, nothing is filled up.
+  /// As in ShardRule. With a single process, nothing is padded.
   bool split_batches = false;
   bool even_batches = true;
 };
 
-/// Makes the batch of these samples, in this order. next() rethrows what it throws.
+/// Makes the batch of these samples, in this order. next() passes its exceptions through.
 using FetchFunction = std::function<Sample(std::span<const std::int64_t> indexes)>;
 
 /// Batches of a dataset that gives access to samples by index. The order is a function of (size,
@@ -123,7 +121,7 @@ class IndexedSource final : public BatchSource {
   std::optional<std::int64_t> remainder() const override;
   /// All options except `process`; null for a single process, which shares its data with no other.
   Config common_settings() const override;
-  /// For batches that this source handed out; their keys contain the indexes.
+  /// For batches that this source delivered; their keys contain the indexes.
   Sample restore_sample(const RestoreKey& key) override;
 
  private:

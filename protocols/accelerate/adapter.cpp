@@ -19,8 +19,9 @@ SavableDataLoaderState Adapter::put_over(State node, SavableDataLoaderState sour
 
 Adapter::Parts Adapter::take_apart(const SavableDataLoaderState& state, std::string_view type) {
   if (state.adapters.empty() || state.adapters.front().type != type) {
-    throw Error(ErrorCode::kMismatch, fmt::format("the state does not fit this {}: it is of a {}",
-                                                  type, source_kind(state)));
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the state does not fit this {}: it belongs to a {}", type,
+                            source_kind(state)));
   }
   Parts parts{state.adapters.front(), state};
   parts.source.adapters.erase(parts.source.adapters.begin());

@@ -1,4 +1,4 @@
-// Adapters: batch sources over another one, which know when the epoch ends.
+// Adapters: batch sources over another source, which know the last batch of the epoch.
 
 #pragma once
 
@@ -18,14 +18,14 @@ namespace energon {
 /// (SavableDataLoaderState::adapters). For one thread at a time.
 class Adapter : public BatchSource {
  public:
-  /// True if the batch handed out last is the last of the epoch. May draw the next batch; if that
+  /// True if the last delivered batch is the last of the epoch. May draw the next batch; if that
   /// fails, next() throws the error.
   virtual bool end_of_dataloader() = 0;
 
  protected:
   /// Puts `node`, the position of an adapter, over the state of its source.
   static SavableDataLoaderState put_over(State node, SavableDataLoaderState source);
-  /// The opposite: returns the node of an adapter and the state of its source. Throws Error
+  /// The inverse: returns the node of an adapter and the state of its source. Throws Error
   /// (kMismatch) if the outermost adapter in `state` is not a `type`.
   struct Parts {
     State node;
@@ -34,10 +34,9 @@ class Adapter : public BatchSource {
   static Parts take_apart(const SavableDataLoaderState& state, std::string_view type);
 };
 
-/// The base of adapters that answer most questions as their source does: what a source says about
-/// itself and its data is forwarded. Batches and the position are left to the adapter: next(),
-/// skip(), save_state_rank(), restore_state_rank() and end_of_dataloader(). `Source` is BatchSource
-/// or Adapter. For one thread at a time.
+/// The base of adapters that forward queries about the source and its data. The adapter implements
+/// batches and the position: next(), skip(), save_state_rank(), restore_state_rank() and
+/// end_of_dataloader(). `Source` is BatchSource or Adapter. For one thread at a time.
 template <class Source>
 class ForwardingAdapter : public Adapter {
  public:

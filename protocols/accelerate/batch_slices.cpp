@@ -20,7 +20,7 @@ namespace energon {
 namespace {
 
 constexpr std::string_view kAdvice =
-    "batches that are dispatched must be alike but for their number of samples: pad to a fixed "
+    "dispatched batches may differ only in their number of samples: pad to a fixed "
     "shape, or let each rank read its own share (ShardAdapter), or split_batches";
 
 [[noreturn]] void fail(const std::string& field, const std::string& reason) {
@@ -33,7 +33,7 @@ bool counts_samples(const Tensor& tensor, std::int64_t samples) {
   return !tensor.shape.empty() && tensor.shape[0] == samples;
 }
 
-// Bytes under one index of the first dimension.
+// Bytes per index of the first dimension.
 std::size_t row_bytes(const Tensor& tensor) {
   std::size_t bytes = size_of(tensor.dtype);
   for (std::size_t i = 1; i < tensor.shape.size(); ++i) {
@@ -81,7 +81,7 @@ std::uint64_t digest_of(const Value& value) {
 
 class Joiner {
  public:
-  // Without `copy` it only checks, and the result is meaningless.
+  // Without `copy`, only checks, and the result is meaningless.
   explicit Joiner(bool copy) : copy_(copy) {}
 
   Mapping join(const std::string& path, const std::vector<const Mapping*>& mappings,
@@ -96,7 +96,7 @@ class Joiner {
       for (std::size_t i = 0; i < mappings.size(); ++i) {
         const Mapping& mapping = *mappings[i];
         if (mapping.size() != first.size() || mapping[place].first != first[place].first) {
-          fail(field, "is not in the same place in all of them");
+          fail(field, "is not at the same place in all of them");
         }
         pieces.push_back({&mapping[place].second, samples[i]});
       }
@@ -116,7 +116,7 @@ class Joiner {
     const Value::Base& first = pieces.front().value->base();
     for (const Piece& piece : pieces) {
       if (piece.value->base().index() != first.index()) {
-        fail(field, "is of different kinds");
+        fail(field, "has different types");
       }
     }
     if (std::holds_alternative<Mapping>(first)) {
@@ -278,7 +278,7 @@ void FirstBatches::add(const Sample& batch) {
   keys_.push_back({batch.restore_key.bytes(), sample_count(batch)});
   if (batches_.size() + 1 == keys_.size()) {
     batches_.push_back(batch);
-    batches_.back().place.reset();  // like those that are rebuilt
+    batches_.back().place.reset();  // like rebuilt batches
   }
 }
 

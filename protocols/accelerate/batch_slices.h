@@ -1,5 +1,5 @@
-// Batches cut and joined by samples: how one batch becomes the batches of several ranks, and how
-// the end of an epoch is filled up from its first batches.
+// Cuts and joins batches by samples, to split a batch among ranks and to pad the end of an epoch
+// with its first batches.
 //
 // A field is per sample if it is a list with one element for each sample, or a tensor whose first
 // dimension is the number of samples. Mappings are treated field by field. Any other field belongs
@@ -25,21 +25,21 @@ std::int64_t sample_count(const Sample& batch);
 /// the restore key and the place; other slices have none.
 Sample slice_batch(const Sample& batch, std::int64_t begin, std::int64_t end);
 
-/// The batches one after the other; tensors are copied unless there is only one batch. Throws Error
+/// Concatenates the batches; tensors are copied unless there is only one batch. Throws Error
 /// (kInvalidArgument), naming the field, if the batches differ in fields, kinds, dtypes or
 /// dimensions.
 Sample concatenate_batches(std::span<const Sample> batches);
 
-/// Throws as concatenate_batches() would; copies nothing.
+/// Throws like concatenate_batches(); copies nothing.
 void check_concatenation(std::span<const Sample> batches);
 
-/// Samples [begin, end) of the batches one after the other. Copies only if the range spans several
-/// batches. Requires: the range lies within the batches.
+/// Samples [begin, end) of the concatenated batches. Copies only if the range spans several
+/// batches. Requires: the range is within the batches.
 Sample slice_batches(std::span<const Sample> batches, std::int64_t begin, std::int64_t end);
 
-/// Keeps the first batches of an epoch, which fill up its end. The batches stay in memory while the
-/// epoch runs. A saved state has only their restore keys. After a restore they are rebuilt only if
-/// the end of the epoch needs them. Not thread-safe.
+/// Keeps the first batches of an epoch, which pad its end. The batches stay in memory during the
+/// epoch. A saved state has only their restore keys. After a restore they are rebuilt only if the
+/// end of the epoch needs them. Not thread-safe.
 class FirstBatches {
  public:
   void add(const Sample& batch);
@@ -54,7 +54,7 @@ class FirstBatches {
   std::span<const Sample> rebuild(BatchSource& source);
 
   std::string save() const;
-  /// Throws Error (kCorruptData); then nothing has changed.
+  /// Throws Error (kCorruptData), and then changes nothing.
   void restore(std::string_view bytes);
 
  private:

@@ -20,7 +20,7 @@ BatchGroups::BatchGroups(BatchSource& source, std::int64_t batches, bool drop_la
 std::optional<BatchGroups::Group> BatchGroups::next() {
   Group group;
   while (static_cast<std::int64_t>(group.batches.size()) < batches_) {
-    // If the epoch ends within a group, the next call hands out the end.
+    // If the epoch ends within a group, the next call returns the end.
     if (!group.batches.empty() && ahead_.last()) {
       break;
     }
@@ -31,7 +31,7 @@ std::optional<BatchGroups::Group> BatchGroups::next() {
     }
     if (sample_count(*batch) == 0) {
       throw Error(ErrorCode::kInvalidArgument,
-                  "a batch without samples (its list of keys is empty) cannot be dispatched");
+                  "cannot dispatch a batch without samples (its list of keys is empty)");
     }
     group.samples += sample_count(*batch);
     group.batches.push_back(std::move(*batch));
@@ -84,9 +84,8 @@ DispatchAdapter::DispatchAdapter(std::shared_ptr<BatchSource> source, Comm& comm
     : source_(std::move(source)), comm_(comm), options_(options) {
   if ((source_ != nullptr) != (comm.rank() == 0)) {
     throw Error(ErrorCode::kInvalidArgument,
-                source_
-                    ? fmt::format("rank {} was given a source, but only rank 0 reads", comm.rank())
-                    : "rank 0 reads for all ranks: it needs a source");
+                source_ ? fmt::format("rank {} has a source, but only rank 0 reads", comm.rank())
+                        : "rank 0 reads for all ranks and needs a source");
   }
   if (source_) {
     groups_ = std::make_unique<BatchGroups>(*source_, options.split_batches ? 1 : comm.size(),
@@ -119,7 +118,7 @@ std::int64_t DispatchAdapter::skip(std::int64_t count) {
   return skipped;
 }
 
-// Hands out one group, or skips at least one and at most `to_skip`.
+// Delivers one group, or skips at least one and at most `to_skip`.
 std::optional<DispatchPart> DispatchAdapter::advance(std::int64_t to_skip) {
   DispatchPart part;
   try {
@@ -148,8 +147,8 @@ std::optional<DispatchPart> DispatchAdapter::advance(std::int64_t to_skip) {
   return part;
 }
 
-// On rank 0: as deal(). A failure becomes the part of every rank, so that no rank is left waiting,
-// whatever a source of the user throws.
+// On rank 0: like deal(), but any exception becomes the part of every rank, so that no rank is left
+// waiting.
 std::vector<DispatchPart> DispatchAdapter::deal_or_fail(std::int64_t to_skip) {
   const auto ranks = static_cast<std::size_t>(comm_.size());
   std::vector<DispatchPart> parts;
@@ -209,8 +208,8 @@ std::vector<DispatchPart> DispatchAdapter::deal(std::int64_t to_skip) {
   return parts;
 }
 
-// Draws the next group into dealing_. Keeps the first batches of an epoch, as many as its last
-// group may need to be filled up.
+// Draws the next group into dealing_. Keeps the first batches of an epoch, as many as the padding
+// of its last group may need.
 void DispatchAdapter::draw_group() {
   ahead_->draw(1);
   dealing_ = ahead_->next();
@@ -239,7 +238,7 @@ void DispatchAdapter::take_back_group() {
   }
 }
 
-// The batch of each rank. The last group is filled up from the first batches of the epoch.
+// The batch of each rank. The last group is padded with the first batches of the epoch.
 std::vector<Sample> DispatchAdapter::cut(const BatchGroups::Group& group, bool last) {
   const std::int64_t ranks = comm_.size();
   if (!last && !options_.split_batches) {
@@ -260,8 +259,8 @@ std::vector<Sample> DispatchAdapter::cut(const BatchGroups::Group& group, bool l
   if (samples < ranks) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("a batch of {} samples cannot be split over {} ranks, and only the last "
-                    "one of an epoch is filled up: use larger batches, or drop those that "
+        fmt::format("a batch of {} samples cannot be split among {} ranks, and only the last "
+                    "one of an epoch is padded: use larger batches, or drop batches that "
                     "are not full",
                     samples, ranks));
   }
@@ -341,7 +340,7 @@ std::optional<std::int64_t> DispatchAdapter::size() const {
 
 void DispatchAdapter::set_epoch(std::int64_t epoch) {
   if (handed_out_ > 0) {
-    throw Error(ErrorCode::kInvalidArgument, "set_epoch() within an epoch");
+    throw Error(ErrorCode::kInvalidArgument, "set_epoch() was called within an epoch");
   }
   if (source_) {
     source_->set_epoch(epoch);

@@ -2,9 +2,9 @@
 //
 // A group is one batch for each rank or, with split_batches, one batch that is cut into parts. A
 // rank receives its part as structure, then data; nothing else is sent. Rank 0 reads one group
-// ahead, so it can tell every rank with each batch whether it is the last. If the last group cannot
-// be divided evenly among the ranks, it is filled up from the first samples of the epoch. Earlier
-// groups are never filled up: if their batches differ in size, each rank gets one of them as it is.
+// ahead, so each part includes whether it is the last. If the last group cannot be divided evenly
+// among the ranks, it is padded with the first samples of the epoch. Earlier groups are never
+// padded: if their batches differ in size, each rank gets one of them unchanged.
 
 #pragma once
 
@@ -29,13 +29,13 @@ struct DispatchOptions {
   /// Cut each batch of the source into a part for each rank, instead of giving each rank a whole
   /// batch.
   bool split_batches = false;
-  /// Leave out a last group that is smaller than the first, instead of filling it up.
+  /// Drop a last group that is smaller than the first, instead of padding it.
   bool drop_last = false;
 };
 
 /// Draws the batches of a source in groups, one group for each step of all ranks. All groups of an
-/// epoch but the last have the same number of batches. The first one tells how many samples a full
-/// group has. For one thread at a time.
+/// epoch except the last have the same number of batches. The first one determines the number of
+/// samples of a full group. For one thread at a time.
 class BatchGroups {
  public:
   /// Borrows `source`.
@@ -46,14 +46,14 @@ class BatchGroups {
     std::int64_t samples = 0;
   };
 
-  /// The next group; nothing at the end of the epoch. Throws Error of the source; kInvalidArgument
+  /// The next group; nullopt at the end of the epoch. Throws Error of the source; kInvalidArgument
   /// if a batch has no samples or the batches of a group cannot be joined.
   std::optional<Group> next();
   SavableDataLoaderState save_state_rank() { return ahead_.state(); }
   /// Like the source's skip(), but counts groups. Requires: that many groups before the last.
   std::int64_t skip(std::int64_t count) { return ahead_.skip(count * batches_) / batches_; }
 
-  /// Batches still to come in this epoch, with those that were drawn; nothing if not known.
+  /// Batches left in this epoch, including drawn ones; nullopt if not known.
   std::optional<std::int64_t> batches_left() const;
 
   std::int64_t batches_in_group() const { return batches_; }
@@ -82,10 +82,10 @@ class DispatchAdapter final : public Adapter {
   /// the source throws; kInvalidArgument if batches cannot be joined or cut.
   std::optional<Sample> next() override;
 
-  /// On rank 0 the position of the source after the group handed out last: the position of the
-  /// whole job. On other ranks only the number of batches received, which no job needs: they follow
-  /// rank 0. A group that could not be sent because a rank died does not count as handed out. After
-  /// the last batch of an epoch the state is the position at its end.
+  /// On rank 0, the position of the source after the last delivered group, which is the position of
+  /// the whole job. On other ranks, only the number of batches received, which no job needs: they
+  /// follow rank 0. A group that could not be sent because a rank died does not count as delivered.
+  /// After the last batch of an epoch, the state is the position at its end.
   SavableDataLoaderState save_state_rank() override;
   /// At any time; ends the workers of the source. Also throws Error (kMismatch) if rank 0 gets the
   /// state of another rank, if another rank gets the state of rank 0, or if the state was saved
@@ -94,7 +94,7 @@ class DispatchAdapter final : public Adapter {
   Config state_config() override;
   /// True on rank 0.
   bool keeps_position() const override { return source_ != nullptr; }
-  /// These two act on rank 0 only, because only rank 0 has a source.
+  /// These two only act on rank 0, which has the source.
   void stop() override;
   std::vector<std::string> warnings() const override;
 
@@ -128,7 +128,7 @@ class DispatchAdapter final : public Adapter {
   std::optional<BatchGroups::Group> dealing_;  // drawn, but not yet sent to all ranks
   std::optional<FirstBatches> first_before_;   // first_ without batches of dealing_, if any
 
-  bool last_ = false;  // the batch handed out last ends the epoch
+  bool last_ = false;  // the last delivered batch ends the epoch
   std::optional<std::int64_t> remainder_;
 
   // Saved state.

@@ -94,7 +94,7 @@ Sample decode_batch(std::string_view structure, const Buffer& data) {
 
 namespace {
 
-// Rank 0 keeps its batch as it is, so the first structure is empty.
+// Rank 0 keeps its batch, so the first structure is empty.
 std::vector<SampleStructure> encode_batches(const std::vector<DispatchPart>& parts) {
   std::vector<SampleStructure> structures(parts.size());
   for (std::size_t rank = 1; rank < parts.size(); ++rank) {
@@ -144,7 +144,7 @@ DispatchPart send_parts(std::vector<DispatchPart> parts, Comm& comm, BufferAlloc
   std::vector<SampleStructure> structures;
   try {
     structures = encode_batches(parts);
-  } catch (...) {  // such as lack of memory: no rank is left waiting
+  } catch (...) {  // such as out of memory; no rank may be left waiting
     parts = failed_parts(
         parts.size(), to_error(std::current_exception(), "encoding a batch", ErrorCode::kInternal));
     structures.clear();

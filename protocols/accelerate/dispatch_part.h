@@ -1,7 +1,7 @@
 // The part of one rank in one step of a dispatched job, and how it is sent.
 //
-// Rank 0 sends each rank a note: what happens in this step, and the structure of the rank's batch.
-// The data of the batches follow in a second collective, if this step hands out batches. The layout
+// Rank 0 sends each rank a note with the action of this step and the structure of the rank's batch.
+// The data of the batches follow in a second collective, if this step delivers batches. The layout
 // is not a stable format: all ranks run the same build.
 
 #pragma once
@@ -26,7 +26,7 @@ struct DispatchPart {
   DispatchKind kind = DispatchKind::kEnd;
   bool last = false;  // the group ends the epoch
   std::int64_t group_samples = 0;
-  std::int64_t groups = 1;      // that this step passes; several only if they are skipped
+  std::int64_t groups = 1;      // passed by this step; several only if they are skipped
   std::int64_t epoch = 0;       // of rank 0, before this step
   std::int64_t handed_out = 0;  // groups of that epoch before this step
   Sample batch = {};            // kBatch
@@ -41,13 +41,13 @@ std::vector<DispatchPart> failed_parts(std::size_t ranks, const Error& error);
 /// for each rank.
 DispatchPart send_parts(std::vector<DispatchPart> parts, Comm& comm, BufferAllocator& memory);
 
-/// On other ranks: returns this rank's part; its batch lies in `memory`. Throws Error: that of the
+/// On other ranks: returns this rank's part, whose batch is in `memory`. Throws Error: those of the
 /// Comm, kCorruptData.
 DispatchPart receive_part(Comm& comm, BufferAllocator& memory);
 
-// A batch as two byte sequences, structure and data, for sending to a process that shares no
-// memory. The structure is the place of the batch and what encode_sample() (transport.h) makes of
-// it. The data are the payloads one after the other, each aligned to 64 bytes.
+// A batch as two byte sequences, structure and data, for sending to a process without shared
+// memory. The structure is the place of the batch and the result of encode_sample() (transport.h).
+// The data are the concatenated payloads, each aligned to 64 bytes.
 
 /// The result of encode_structure().
 struct SampleStructure {

@@ -1,9 +1,9 @@
-// The elements that one of several processes takes from a stream that all of them read.
+// Selects one process's elements of a stream that all processes read.
 //
-// Fills a buffer with one batch per process (or one batch for all, if batches are split) and hands
-// out this process's slice of it. The last buffer is filled up from the first one, or dropped. The
+// Fills a buffer with one batch per process (or one batch for all, if batches are split) and yields
+// this process's slice of the buffer. The last buffer is padded from the first one, or dropped. The
 // rules are those of accelerate's IterableDatasetShard. A SavableDataLoader does not need this
-// class: with its WorkerConfig each rank reads only its own share.
+// class: with its WorkerConfig, each rank reads only its own share.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace energon {
 
-/// Not thread-safe. Ignores even_batches in the rule: the end is always filled up or dropped.
+/// Not thread-safe. Ignores even_batches in the rule: the end is always padded or dropped.
 template <class Element>
 class IterableShard {
  public:
@@ -33,7 +33,7 @@ class IterableShard {
     validate(rule_);
   }
 
-  /// The next element of this process; nothing at the end and from then on.
+  /// The next element of this process; nullopt at the end and from then on.
   std::optional<Element> next() {
     if (position_ == end_ && !fill()) {
       return std::nullopt;

@@ -1,8 +1,8 @@
-// The loaders that are being iterated: a stack, because loops nest (a validation within training).
-// accelerate has it as GradientState.active_dataloader.
+// The loaders being iterated: a stack, because loops nest (a validation within training). Like
+// accelerate's GradientState.active_dataloader.
 //
-// Code that accumulates gradients or gathers metrics can ask the innermost loader whether this
-// batch ends the epoch, without having a reference to the loader. There is no global registry.
+// Code that accumulates gradients or gathers metrics can query whether this batch ends the epoch of
+// the innermost loader, without a reference to that loader. There is no global registry.
 
 #pragma once
 
@@ -34,7 +34,7 @@ class LoaderRegistry {
 };
 
 /// An adapter that is on a registry from its first batch until the epoch ends, end() is called, a
-/// state is restored or it is destroyed. It answers everything else as its source does. For one
+/// state is restored or the adapter is destroyed. Forwards everything else to its source. For one
 /// thread at a time.
 class RegisteredLoader final : public ForwardingAdapter<Adapter> {
  public:
@@ -44,7 +44,7 @@ class RegisteredLoader final : public ForwardingAdapter<Adapter> {
 
   std::optional<Sample> next() override;
   std::int64_t skip(std::int64_t count) override;
-  /// Takes the loader off the registry after a loop that was left early; the position stays.
+  /// Removes the loader from the registry after a loop that was left early; the position stays.
   /// Idempotent.
   void end();
 
@@ -74,9 +74,9 @@ class Iteration {
   RegisteredLoader& loader_;
 };
 
-/// Call it with the elements gathered from all ranks for one batch (rank by rank, in order). For
-/// the last batch of an epoch, removes the repeats that fill up the end. For other batches, or if
-/// the remainder is not known, does nothing.
+/// Trims the elements gathered from all ranks for one batch (rank by rank, in order). For the last
+/// batch of an epoch, removes the padding. For other batches, or if the remainder is not known,
+/// does nothing.
 template <class Element>
 void trim_gathered(std::vector<Element>& gathered, Adapter& loader) {
   if (!loader.end_of_dataloader()) {

@@ -1,9 +1,9 @@
-// Draws items ahead, but still knows the position after the last item handed out.
+// Draws items ahead, but still knows the position after the last delivered item.
 //
-// Before it draws an item ahead, it saves the state of the source and keeps it with the previous
-// item, in pairs (item, state after it). So the state it returns never needs a correction, however
-// many items were drawn ahead. It draws ahead and saves states only when a call needs it (last(),
-// state()); callers that never ask pay nothing.
+// Before drawing an item ahead, LookAhead saves the state of the source and keeps it with the
+// previous item, as pairs (item, state after the item). So the returned state never needs a
+// correction, however many items were drawn ahead. Drawing ahead and saving happen only when a call
+// needs them (last(), state()).
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace energon {
 
-/// `Source` has save_state_rank() and next(), which returns an optional item (nothing at the end of
+/// `Source` has save_state_rank() and next(), which returns an optional item (nullopt at the end of
 /// an epoch). Not thread-safe.
 template <class Source>
 class LookAhead {
@@ -27,7 +27,7 @@ class LookAhead {
   /// Borrows `source`, which must outlive this. Nothing else may drive the source.
   explicit LookAhead(Source& source) : source_(source) {}
 
-  /// The next item, or nothing at the end. Throws what the source threw when the item was drawn.
+  /// The next item, or nullopt at the end. Throws what the source threw when the item was drawn.
   std::optional<Item> next() {
     if (drawn_.empty()) {
       before_ = std::exchange(state_, std::nullopt);
@@ -45,8 +45,8 @@ class LookAhead {
     return std::move(drawn.item);
   }
 
-  /// Takes back the item handed out last: the position moves to before it, and next() returns it
-  /// again. Requires: the item was drawn ahead with draw() and is given back only once.
+  /// Takes back the last delivered item: the position moves to before the item, and next() returns
+  /// it again. Requires: the item was drawn ahead with draw() and is taken back only once.
   void give_back(Item item) {
     Drawn drawn;
     drawn.item = std::move(item);
@@ -71,7 +71,7 @@ class LookAhead {
     }
   }
 
-  /// True if the end follows the item handed out last. If drawing the next item fails, next()
+  /// True if the end follows the last delivered item. If drawing the next item fails, next()
   /// throws the error.
   bool last() {
     if (!handed_out_) {
@@ -81,7 +81,7 @@ class LookAhead {
     return !drawn_.front().item && !drawn_.front().failure;
   }
 
-  /// The position after the item handed out last. After the last item of an epoch it is the
+  /// The position after the last delivered item. After the last item of an epoch, this is the
   /// position at the end: a run that continues from there begins the next epoch. Draws nothing
   /// before the first item.
   Position state() {
@@ -105,18 +105,18 @@ class LookAhead {
     if (skipped < count) {
       state_.reset();
       const std::int64_t more = source_.skip(count - skipped);
-      // Fewer: the source has reached its end, and its next item belongs to the next epoch.
+      // If fewer, the source has reached its end, and its next item belongs to the next epoch.
       handed_out_ = more == count - skipped;
       skipped += more;
     }
     return skipped;
   }
 
-  /// Number of items still to come before the end, if the source has `of_source` to come.
+  /// Number of items left before the end, if the source has `of_source` left.
   std::int64_t left(std::int64_t of_source) const {
     const std::int64_t items = std::count_if(
         drawn_.begin(), drawn_.end(), [](const Drawn& drawn) { return drawn.item.has_value(); });
-    // Behind the end the source is in the next epoch.
+    // After the end, the source is in the next epoch.
     const bool has_end = !drawn_.empty() && !drawn_.back().item && !drawn_.back().failure;
     return has_end ? items : items + of_source;
   }
@@ -130,16 +130,17 @@ class LookAhead {
 
  private:
   struct Drawn {
-    std::optional<Item> item;  // nothing: the end, or a failure
+    std::optional<Item> item;  // nullopt for the end or a failure
     std::exception_ptr failure;
-    std::optional<Position> state_after;  // absent: ask the source
+    std::optional<Position> state_after;  // unset: query the source
   };
 
   Source& source_;
   std::deque<Drawn> drawn_;
-  std::optional<Position> state_;   // after the last item handed out; absent: ask the source
+  std::optional<Position> state_;   // after the last delivered item; unset: query the source
   std::optional<Position> before_;  // before that item, if known
-  bool handed_out_ = false;         // whether an item was, since the epoch began or reset()
+  bool handed_out_ =
+      false;  // whether an item was delivered since the begin of the epoch or reset()
 };
 
 }  // namespace energon

@@ -19,14 +19,14 @@ namespace energon {
 
 // --- How ranks that end an epoch together agree on its length ---
 //
-// Each rank tells the others how many batches it has, and a digest of what all ranks must have in
-// common. A rank that cannot tell this sends the reason instead, so that no rank waits for it.
+// Each rank sends the others its number of batches, and a digest of what all ranks must share. A
+// rank that does not know its number sends the reason instead, so that no rank waits for it.
 
 namespace {
 
 // What a rank contributes to an epoch.
 struct EpochShare {
-  std::optional<std::int64_t> batches;  // nothing if not known
+  std::optional<std::int64_t> batches;  // nullopt if not known
   BoxedJson common_settings;            // of its source
 };
 
@@ -37,7 +37,7 @@ struct EpochLengths {
   std::int64_t most = 0;     // of the rank with the most
 };
 
-// The share of a rank as the others see it.
+// The share of a rank, as received by the others.
 struct ToldShare {
   std::optional<std::int64_t> batches;
   std::string digest;  // of the common settings
@@ -65,7 +65,7 @@ ToldShare told_share(std::string_view text) {
   return share;
 }
 
-// By rank. Throws the Error of the first rank that sent one.
+// The shares by rank. Throws the Error of the first rank that sent one.
 std::vector<ToldShare> told_shares(const std::vector<std::string>& replies) {
   std::vector<ToldShare> shares;
   shares.reserve(replies.size());
@@ -81,7 +81,7 @@ void check_all_numbers_known(const std::vector<ToldShare>& shares) {
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("rank {} does not know how many batches its epoch has left, so the ranks "
-                      "cannot be made to end together: give epochs a length "
+                      "cannot end together: give epochs a length "
                       "(virtual_epoch_length) or leave out even_batches and drop_last",
                       rank));
     }
@@ -139,7 +139,7 @@ ShardAdapter::ShardAdapter(std::shared_ptr<BatchSource> source, const ShardOptio
       epoch_(source_->epoch()) {
   if (together() && options.comm == nullptr) {
     throw Error(ErrorCode::kInvalidArgument,
-                "even_batches and drop_last make all ranks end together: they need a comm");
+                "even_batches and drop_last make all ranks end together, which needs a comm");
   }
 }
 
@@ -150,7 +150,7 @@ void ShardAdapter::begin() {
   begun_ = true;
 }
 
-// Batches of the source in this epoch, including those already handed out.
+// Batches of the source in this epoch, including those already delivered.
 std::optional<std::int64_t> ShardAdapter::batches_of_source() const {
   if (source_ended_) {
     return handed_out_ - repeated_;
@@ -170,8 +170,8 @@ void ShardAdapter::agree_on_size() {
   });
   if (!options_.drop_last && lengths.fewest == 0 && lengths.most > 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                "a rank has no batch at all, so there is nothing it could repeat: there is less "
-                "data than ranks; use fewer, smaller batches, or drop_last");
+                "a rank has no batch to repeat, because there is less data than ranks: use "
+                "fewer ranks, smaller batches, or drop_last");
   }
   rank_batches_ = lengths.of_rank;
   target_ = options_.drop_last ? lengths.fewest : lengths.most;
@@ -217,7 +217,7 @@ std::optional<Sample> ShardAdapter::next_together() {
   return batch;
 }
 
-// Nothing if this rank has handed out all of its own batches, or if the source has ended early.
+// nullopt if this rank has delivered all of its own batches, or if the source has ended early.
 std::optional<Sample> ShardAdapter::next_of_source() {
   if (handed_out_ >= rank_batches_) {
     return std::nullopt;
@@ -235,11 +235,11 @@ std::optional<Sample> ShardAdapter::next_of_source() {
   return batch;
 }
 
-// One of the first batches of the epoch, which fill up its end.
+// One of the first batches of the epoch, which pad its end.
 Sample ShardAdapter::next_repeated() {
   if (options_.drop_last || first_.count() == 0) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("the epoch has ended after {} of {} batches, and all ranks were to "
+                fmt::format("the epoch ended after {} of {} batches, but all ranks should "
                             "get {}: samples were left out (stats() counts them)",
                             handed_out_, rank_batches_, *target_));
   }
@@ -256,9 +256,9 @@ void ShardAdapter::reach_end_of_source() {
     if (!source_ended_ && left_out <= 0) {
       throw Error(
           ErrorCode::kMismatch,
-          fmt::format("the source has more than the {} batches it said an epoch has, so the "
-                      "ranks cannot end together",
-                      rank_batches_));
+          fmt::format("the source has more than the {} batches that it reported for an epoch, so "
+                      "the ranks cannot end together",
+                      own_));
     }
   }
 }
@@ -351,7 +351,7 @@ std::int64_t ShardAdapter::skip(std::int64_t count) {
 
 void ShardAdapter::set_epoch(std::int64_t epoch) {
   if (begun_ || handed_out_ > 0) {
-    throw Error(ErrorCode::kInvalidArgument, "set_epoch() within an epoch");
+    throw Error(ErrorCode::kInvalidArgument, "set_epoch() was called within an epoch");
   }
   source_->set_epoch(epoch);
   epoch_ = epoch;

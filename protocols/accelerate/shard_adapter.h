@@ -1,16 +1,16 @@
 // An adapter for ranks that each read their own share; it detects the last batch.
 //
 // The source already delivers only this rank's share (WorkerConfig of a loader, ShardRule of an
-// indexed source). The adapter adds what a training loop over several ranks needs: it knows which
-// batch is the last, and it can make all ranks end together, so that no rank waits in an all-reduce
-// for a rank without data.
+// indexed source). The adapter adds what a training loop over several ranks needs: it detects the
+// last batch, and can make all ranks end together, so that no rank waits in an all-reduce for a
+// rank without data.
 //
 // Ranks that end together communicate once per epoch, in the first next() of the epoch, and at no
 // other time unless one has failed. A failure in the middle of an epoch is therefore thrown on the
 // failing rank only. The other ranks finish that epoch and get the error in their first next() of
 // the following epoch, which meets the next call on the failing rank. A rank that fails and does
-// not call next() again should end its process or its Comm: then the others get an error that names
-// it as gone. If it does neither, the others wait for the Comm's timeout.
+// not call next() again should end its process or its Comm, so that the others get an error that
+// names this rank. Otherwise the others wait for the Comm's timeout.
 
 #pragma once
 
@@ -27,8 +27,8 @@
 namespace energon {
 
 struct ShardOptions {
-  /// All ranks get as many batches as the rank with the most; ranks with fewer repeat their first
-  /// ones.
+  /// All ranks get as many batches as the rank with the most; ranks with fewer batches repeat their
+  /// first ones.
   bool even_batches = false;
   /// All ranks get as many batches as the rank with the fewest. Takes precedence over even_batches.
   bool drop_last = false;
@@ -84,7 +84,7 @@ class ShardAdapter final : public ForwardingAdapter<BatchSource> {
 
   bool begun_ = false;                  // this object has begun this epoch
   std::optional<std::int64_t> target_;  // batches that all ranks get
-  std::int64_t rank_batches_ = 0;       // of them from the source, if there is a target
+  std::int64_t own_ = 0;                // batches from the source, if there is a target
   std::exception_ptr failure_;          // last one thrown, if there is a target
   std::exception_ptr end_failure_;      // found after the last batch, not yet thrown
 

@@ -21,12 +21,12 @@ State skip_node(std::int64_t shortened_by, std::int64_t left) {
 SkipFirst::SkipFirst(std::shared_ptr<Adapter> source, std::int64_t count)
     : ForwardingAdapter(std::move(source)), shortened_by_(count), left_(count) {
   if (count < 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} batches cannot be skipped", count));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("cannot skip {} batches", count));
   }
 }
 
 std::optional<Sample> SkipFirst::next() {
-  if (left_ > 0 && source_->keeps_position()) {  // else the reading rank skips
+  if (left_ > 0 && source_->keeps_position()) {  // otherwise the reading rank skips
     const std::int64_t count = std::exchange(left_, 0);
     if (source_->skip(count) < count) {
       return ended(std::nullopt);

@@ -1,7 +1,8 @@
-// Skips the first batches of the current or next pass over the data; later passes are whole.
+// Skips the first batches of the current or next pass over the data; later passes are complete.
 //
-// Use it to continue from a step count alone, without a saved state. A state holds more and costs
-// less to restore. The state of this adapter records what was skipped, so nothing is skipped twice.
+// For continuing from a step count alone, without a saved state. A state has more information and
+// is cheaper to restore. The state of this adapter records what was skipped, so nothing is skipped
+// twice.
 
 #pragma once
 
@@ -23,7 +24,7 @@ class SkipFirst final : public ForwardingAdapter<Adapter> {
   std::optional<Sample> next() override;
   SavableDataLoaderState save_state_rank() override;
   void restore_state_rank(const SavableDataLoaderState& state) override;
-  /// Number of batches in the shortened pass until that pass ends; then in a whole one.
+  /// Number of batches in the shortened pass until that pass ends; then in a complete one.
   std::optional<std::int64_t> size() const override;
   std::optional<std::int64_t> batches_left() const override;
   std::int64_t skip(std::int64_t count) override;
@@ -37,7 +38,7 @@ class SkipFirst final : public ForwardingAdapter<Adapter> {
   std::int64_t left_ = 0;          // batches still to skip
 };
 
-/// `source` without the first `count` batches of this pass. Throws as SkipFirst.
+/// `source` without the first `count` batches of this pass. Throws like SkipFirst.
 std::shared_ptr<SkipFirst> skip_first_batches(std::shared_ptr<Adapter> source, std::int64_t count);
 
 }  // namespace energon

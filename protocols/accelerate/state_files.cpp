@@ -42,25 +42,26 @@ SavableDataLoaderState decode_state_file(std::string_view bytes, std::size_t loa
   ByteReader reader(bytes, "the state file");
   if (bytes.size() < kMagic.size() + 3 * sizeof(std::uint32_t) ||
       reader.raw(kMagic.size()) != kMagic) {
-    reader.fail("it does not begin as a state file of an adapter does");
+    reader.fail("not a state file of an adapter");
   }
   if (const std::uint32_t version = reader.u32(); version != kVersion) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the state file has version {}, this library reads version {}", version,
-                            kVersion));
+                fmt::format("the state file has version {}, but this library reads version {}",
+                            version, kVersion));
   }
   const std::uint32_t of_loader = reader.u32();
   const std::uint32_t of_rank = reader.u32();
   const std::string_view encoded = reader.text();
   const std::uint64_t expected = xxh3_64(as_bytes(bytes.substr(0, reader.position())));
   if (reader.u64() != expected) {
-    reader.fail("its checksum does not fit its content");
+    reader.fail("the checksum does not match the content");
   }
   reader.finish();
   if (of_loader != loader || of_rank != static_cast<std::uint32_t>(rank)) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("the state is of loader {} on rank {}, not of loader {} on rank {}",
-                            of_loader, of_rank, loader, rank));
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("the state belongs to loader {} on rank {}, expected loader {} on rank {}",
+                    of_loader, of_rank, loader, rank));
   }
   return from_tree(decode_state(encoded));
 }

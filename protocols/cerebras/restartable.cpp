@@ -26,7 +26,7 @@ void compare_settings(const StateDict& saved, const StateDict& current,
   for (const auto& [name, value] : saved.items()) {
     if (!is_ignored(name) && !current.contains(name)) {
       differences.push_back(
-          fmt::format("{}: {} in the state, no such setting", name, to_text(value, name)));
+          fmt::format("{}: {} in the state, but unknown here", name, to_text(value, name)));
     }
   }
   for (const auto& [name, value] : current.items()) {
@@ -58,7 +58,7 @@ std::int64_t count_in(const StateDict& state, const std::string& name) {
   const StateDict& value = state.at(name);
   if (!value.is_number_integer() || value < 0 || value > kMostSamples) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("'{}' is {} in the state, it must be a number from 0 to {}", name,
+                fmt::format("'{}' is {} in the state, but must be a number from 0 to {}", name,
                             to_text(value, name), kMostSamples));
   }
   return value.get<std::int64_t>();

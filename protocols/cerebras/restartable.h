@@ -1,7 +1,7 @@
 // The restartable protocol: four functions with which a user's worker object defines its state, how
 // the states of all workers are combined, and how they are split again.
 //
-//   state_dict()                      what this worker has to remember
+//   state_dict()                      the state of this worker
 //   aggregate_state_dict(states)      the states of all workers, by global worker id, as one
 //   deaggregate_state_dict(state)     this worker's part of it
 //   load_state_dict(part)             continues from there
@@ -27,7 +27,7 @@
 
 namespace energon {
 
-/// What load_state_dict() and deaggregate_state_dict() do with a state saved under other settings.
+/// How load_state_dict() and deaggregate_state_dict() treat a state saved under other settings.
 enum class Strictness : std::uint8_t {
   kStrict,   ///< refuse it, with all differences in one Error
   kLenient,  ///< take the position and ignore the rest; unreadable data is still an Error
@@ -61,7 +61,7 @@ template <class T>
 concept Restartable = HasFourFunctions<T> && TakesStrictLoad<T>
 == TakesStrictDeaggregate<T>;
 
-/// An object that runs in a worker. next() returns a batch, or nothing at the end of an epoch; the
+/// An object that runs in a worker. next() returns a batch, or nullopt at the end of an epoch; the
 /// call after that begins the next epoch. An object that takes Strictness in only one function is
 /// not a BatchWorker.
 template <class T>

@@ -23,7 +23,7 @@ State restartable_state(std::string start, std::int64_t worker_step, std::string
           {}};
 }
 
-// Makes the state of a stage that has not run yet and starts from `aggregated`.
+// Makes the state of a stage that starts from `aggregated` and has not run yet.
 State start_from(const StateDict& aggregated, Strictness strictness) {
   const bool is_strict = strictness == Strictness::kStrict;
   return restartable_state(fmt::format(R"({{"strict":{},"state":{}}})", is_strict,
@@ -31,7 +31,7 @@ State start_from(const StateDict& aggregated, Strictness strictness) {
                            0, "");
 }
 
-// What a worker saved at `step`; nothing if `state` has no such step.
+// What a worker saved at `step`; nullopt if `state` has no such step.
 std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64_t step) {
   const std::string& text = state.bytes("checkpoints");
   if (text.empty()) {
@@ -46,10 +46,10 @@ std::optional<DataLoaderCheckpoint> checkpoint_at(const State& state, std::int64
   return std::nullopt;
 }
 
-// Wraps a user's worker object as a Dataset, so that the loader runs it and keeps what it saves.
-// The state of this stage is what the protocol needs: before the first batch, the aggregated state
-// to start from; later, what the object saved at steps of the schedule. Only the state before the
-// first batch can be restored. Not thread-safe.
+// Wraps a user's worker object as a Dataset, so that the loader runs it and keeps its states. The
+// state of this stage is, before the first batch, the aggregated state to start from; later, what
+// the object saved at steps of the schedule. Only the state before the first batch can be restored.
+// Not thread-safe.
 class RestartableDataset final : public Dataset {
  public:
   // Appends warnings of a load to `warnings`.
@@ -104,8 +104,8 @@ void RestartableDataset::check_size(const Sample& batch) {
   if (other_size_) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("batch {} of this worker has {} samples, the others have {}: while states are "
-                    "saved only the last batch may be smaller; drop what fills no batch",
+        fmt::format("batch {} of this worker has {} samples, the others have {}: if states are "
+                    "saved, only the last batch may be smaller; drop incomplete batches",
                     worker_step_ - 1, *other_size_, *batch_size_));
   }
   const auto size = static_cast<std::int64_t>(batch.keys.size());
@@ -122,7 +122,7 @@ std::optional<Sample> RestartableDataset::next() {
   while (!batch && run_.repeat) {
     if (!epoch_has_batch_) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("epoch {} of the data of this worker gave not one batch", epoch_));
+                  fmt::format("epoch {} of the data of this worker had no batches", epoch_));
     }
     ++epoch_;
     epoch_has_batch_ = false;
@@ -145,11 +145,11 @@ std::optional<Sample> RestartableDataset::next() {
 
 Sample RestartableDataset::restore_sample(const RestoreKey& /*key*/) {
   throw Error(ErrorCode::kUnsupported,
-              "a worker object of the user's cannot rebuild a batch by its key");
+              "a user-defined worker object cannot rebuild a batch by its key");
 }
 
 State RestartableDataset::save_state() const {
-  // What workers have before their first batch is asked for in the parent.
+  // The state of workers before their first batch is computed in the parent.
   if (worker_step_ == 0 || !object_->restartable()) {
     return restartable_state(start_, worker_step_, "");
   }
@@ -200,18 +200,19 @@ namespace {
 LoaderOptions loader_options(const RestartableOptions& options) {
   if (options.loader.worker_config.logical_shards) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("logical_shards is {}, it must not be set: there is one worker object "
+                fmt::format("logical_shards is {}, but must not be set: there is one worker object "
                             "for each worker",
                             *options.loader.worker_config.logical_shards));
   }
   if (options.loader.checkpoint_every_batches) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("checkpoint_every_batches is {}, it must not be set: the schedule says "
-                            "when worker objects save",
-                            *options.loader.checkpoint_every_batches));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("checkpoint_every_batches is {}, but must not be set: the schedule determines "
+                    "when worker objects save",
+                    *options.loader.checkpoint_every_batches));
   }
   if (options.keep_checkpoints < 1) {
-    throw Error(ErrorCode::kInvalidArgument, "keep_checkpoints is 0, it must be at least 1");
+    throw Error(ErrorCode::kInvalidArgument, "keep_checkpoints is 0, but must be at least 1");
   }
   LoaderOptions loader = options.loader;
   loader.checkpoint_every_batches = 1;  // cheap: most are empty
@@ -231,8 +232,8 @@ PipelineContext parent_context(const LoaderOptions& options, int worker, HeapBuf
   return {.config = options.worker_config, .local_index = worker, .memory = memory};
 }
 
-// Throws Error (kMismatch) unless `checkpoints` are of all workers of the job, each once, at one
-// step. `local` is any worker of the job.
+// Throws Error (kMismatch) unless `checkpoints` has each worker of the job exactly once, at the
+// same step. `own` is any worker of the job.
 void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
                        const WorkerIdentity& local) {
   std::vector<std::string> differences;
@@ -243,12 +244,12 @@ void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
     if (worker.world_size != local.world_size ||
         worker.num_workers_per_rank != local.num_workers_per_rank) {
       differences.push_back(
-          fmt::format("worker {}: of {} ranks with {} workers, expected {} with {}",
+          fmt::format("worker {}: from {} ranks with {} workers, expected {} with {}",
                       worker.global_worker_id(), worker.world_size, worker.num_workers_per_rank,
                       local.world_size, local.num_workers_per_rank));
     }
     if (checkpoint.progress.step != checkpoints.front().progress.step) {
-      differences.push_back(fmt::format("worker {}: of step {}, expected {}",
+      differences.push_back(fmt::format("worker {}: at step {}, expected {}",
                                         worker.global_worker_id(), checkpoint.progress.step,
                                         checkpoints.front().progress.step));
     }
@@ -342,7 +343,7 @@ std::vector<DataLoaderCheckpoint> RestartableDataLoader::checkpoints_now() {
   require_restartable();
   if (!options_.run.schedule.contains(step_)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a state can be taken at the steps {} of the checkpoint schedule; this "
+                fmt::format("a state is available at the steps {} of the checkpoint schedule; this "
                             "is step {}",
                             options_.run.schedule.describe(), step_));
   }
@@ -352,7 +353,7 @@ std::vector<DataLoaderCheckpoint> RestartableDataLoader::checkpoints_now() {
 StateDict RestartableDataLoader::state_dict() {
   if (options_.loader.worker_config.world_size > 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the job has {} ranks: take its state with state_dict(comm, "
+                fmt::format("the job has {} ranks: call state_dict(comm, "
                             "destination), on all of them",
                             options_.loader.worker_config.world_size));
   }
@@ -360,8 +361,8 @@ StateDict RestartableDataLoader::state_dict() {
   return *state_dict(comm, 0);
 }
 
-// What this rank tells the destination: its checkpoints at this step, or why it has none.
-RestartableDataLoader::RankReply RestartableDataLoader::reply() {
+// What this rank sends to the destination: its checkpoints at this step, or why it has none.
+RestartableDataLoader::OwnReply RestartableDataLoader::reply() {
   try {
     StateDict json = StateDict::array();
     for (const DataLoaderCheckpoint& checkpoint : checkpoints_now()) {
@@ -405,7 +406,7 @@ void RestartableDataLoader::load_state_dict(const StateDict& state, Strictness s
   if (step_ > 0) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("a state can be loaded before the first batch only; {} were taken", step_));
+        fmt::format("a state can be loaded only before the first batch; {} were taken", step_));
   }
   load_warnings_->clear();
   SavableDataLoaderState position = loader_.save_state_rank();
@@ -441,18 +442,19 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
     }
     checkpoints_[0] = std::move(start);
   }
-  const auto found = checkpoints_.find(step);
-  if (found == checkpoints_.end()) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("the checkpoints of step {} are no longer kept, those of {} steps from "
-                            "{} on are (keep_checkpoints)",
-                            step, checkpoints_.size(), checkpoints_.begin()->first));
+  const auto found = kept_.find(step);
+  if (found == kept_.end()) {
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("the checkpoints of step {} are no longer kept, only those of {} steps from "
+                    "{} on (keep_checkpoints)",
+                    step, kept_.size(), kept_.begin()->first));
   }
   if (found->second.empty()) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("there is no state of step {}: the data of some worker of this rank "
                             "ended before that of the others, so workers did not save in turn; "
-                            "let the run repeat, or give all workers as many batches",
+                            "let the run repeat, or give all workers the same number of batches",
                             step));
   }
   return found->second;

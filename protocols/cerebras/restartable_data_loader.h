@@ -9,7 +9,7 @@
 //   }
 //
 // States are taken at steps known in advance. A worker saves when it has made its share of the
-// batches of such a step, before it hands on the last of them, so no request ever reaches a worker
+// batches of such a step, before it delivers the last of them, so a request never reaches a worker
 // that has run ahead. The terms are those of Cerebras' DataLoader; a rank is what Cerebras calls a
 // system.
 
@@ -36,14 +36,14 @@ struct WorkerRun {
   CheckpointSchedule schedule = {};
   /// Start again at the end of each epoch, so that the stream never ends.
   bool repeat = true;
-  /// Number of samples in each batch; only the last batch of the stream may differ. Absent: the
-  /// size of the first batch.
+  /// Number of samples in each batch; only the last batch of the stream may differ. Unset means
+  /// the size of the first batch.
   std::optional<std::int64_t> batch_size = std::nullopt;
 };
 
 struct RestartableOptions {
   /// Logical shards and checkpoint_every_batches must not be set: there is one worker object for
-  /// each worker, and the schedule says when it saves.
+  /// each worker, and the schedule determines when it saves.
   LoaderOptions loader = {};
   WorkerRun run = {};
   /// Number of steps whose checkpoints are kept, the newest ones; at least 1.
@@ -53,16 +53,16 @@ struct RestartableOptions {
 /// For one thread at a time. Errors of worker objects pass through with their code and text.
 class RestartableDataLoader {
  public:
-  /// Forks as SavableDataLoader does. Calls `input` once in the parent. Throws Error
+  /// Forks like SavableDataLoader. Calls `input` once in the parent. Throws Error
   /// (kInvalidArgument).
   template <WorkerInput Input>
   explicit RestartableDataLoader(Input input, RestartableOptions options = {})
       : RestartableDataLoader(erase_type(std::move(input)), std::move(options)) {}
   RestartableDataLoader(AnyWorkerFactory input, RestartableOptions options);
 
-  /// The next batch, from worker 0, 1, … in turn. Nothing at the end of an epoch, if the run does
-  /// not repeat. Throws as SavableDataLoader::next(), and what an object's state_dict() throws;
-  /// that loses no batch: the next call tries again.
+  /// The next batch, from worker 0, 1, … in turn; nullopt at the end of an epoch, if the run does
+  /// not repeat. Throws like SavableDataLoader::next(), and what an object's state_dict() throws;
+  /// no batch is lost, because the next call tries again.
   std::optional<Sample> next();
 
   /// Number of batches that next() has made in this run.
@@ -75,7 +75,7 @@ class RestartableDataLoader {
   /// kUnsupported if the objects are not restartable; kInvalidArgument at other steps, with the
   /// schedule, and for a job of several ranks.
   StateDict state_dict();
-  /// The same for a job of all ranks in `comm`: returns the state on rank `destination` and nothing
+  /// The same for a job of all ranks in `comm`: returns the state on rank `destination` and nullopt
   /// on other ranks. All ranks call it at the same step. Throws what state_dict() throws, on the
   /// rank where it failed and on `destination`, and Error of the Comm.
   std::optional<StateDict> state_dict(Comm& comm, int destination);
@@ -89,8 +89,8 @@ class RestartableDataLoader {
   /// Warnings of the objects about the load, each listed once.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  /// What each worker of this rank saved at `step`, by local worker id; nothing if `step` is not
-  /// reached yet. Throws Error: kUnsupported as state_dict(), or if workers reached the end of
+  /// What each worker of this rank saved at `step`, by local worker id; nullopt if `step` is not
+  /// reached yet. Throws Error: kUnsupported like state_dict(), or if workers reached the end of
   /// their data at different steps; kInvalidArgument, with the schedule, for a step not in it;
   /// kNotFound for a step no longer kept.
   std::optional<std::vector<DataLoaderCheckpoint>> checkpoints(std::int64_t step);

@@ -17,7 +17,7 @@ constexpr std::int64_t kMapStateVersion = 1;
 void require_at_least_1(const char* option, std::int64_t value) {
   if (value < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} is {}, it must be at least 1", option, value));
+                fmt::format("{} is {}, but must be at least 1", option, value));
   }
 }
 
@@ -33,14 +33,15 @@ RestartableMap::RestartableMap(const WorkerIdentity& worker, const RestartableMa
   for (const std::int64_t value :
        {options_.batch_size, epoch_samples(), options_.skip_samples.value_or(1)}) {
     if (value > kMostSamples) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("batch_size, num_samples or skip_samples is {}, the most is {}",
-                              value, kMostSamples));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("batch_size, num_samples or skip_samples is {}, but must be at most {}",
+                      value, kMostSamples));
     }
   }
   if (options_.samples > std::int64_t{UINT32_MAX}) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("samples is {}, it must be below 2^32", options_.samples));
+                fmt::format("samples is {}, but must be below 2^32", options_.samples));
   }
   begin_at(0);
 }
@@ -148,19 +149,20 @@ void RestartableMap::check_settings(const StateDict& state) const {
 
 void RestartableMap::load_state_dict(const StateDict& state, Strictness strictness) {
   if (!state.is_object()) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("a state of a map is an object, not {}", state.type_name()));
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("expected an object as the state of a map, found {}", state.type_name()));
   }
   const StateDict version = state.value("__version__", StateDict());
   if (version != kMapStateVersion) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("the state has version {}, this library reads version {}",
+                fmt::format("the state has version {}, but this library reads version {}",
                             to_text(version, "the version"), kMapStateVersion));
   }
   if (strictness == Strictness::kStrict) {
     check_settings(state);
   } else if (!state.contains("samples_streamed")) {
-    warnings_.push_back("the state has no 'samples_streamed': the data begins at its start");
+    warnings_.push_back("the state has no 'samples_streamed': starting at the begin of the data");
     begin_at(0);
     return;
   }

@@ -1,9 +1,9 @@
 // A worker object for samples with access by index, in one global order.
 //
-// The batches of the job form one sequence, a function of the options alone. Workers take its
-// batches in turn. So a position is one number, the samples streamed, and a job can continue on any
-// number of ranks and workers, and with another batch size. The order is that of Cerebras'
-// map-style datasets; the permutations are torch's.
+// The batches of the job form one sequence, a function of the options alone, and workers take them
+// in turn. So a position is one number, the samples streamed, and a job can continue on any number
+// of ranks and workers, and with another batch size. The order is that of Cerebras' map-style
+// datasets; the permutations are torch's.
 
 #pragma once
 
@@ -22,15 +22,15 @@ struct RestartableMapOptions {
   std::int64_t samples = 0;     ///< in the dataset: at least 1, below 2^32
   std::int64_t batch_size = 1;  ///< samples in one worker's batch, at least 1
   /// Number of samples in an epoch. If it is smaller than `samples`, the rest is left out; if
-  /// larger, the data repeats. Absent: all samples once.
+  /// larger, the data repeats. Unset means all samples once.
   std::optional<std::int64_t> num_samples = std::nullopt;
-  /// Seed of a random order: pass p over the data, counted over all epochs, uses seed + p. Absent:
-  /// index order.
+  /// Seed of a random order: pass p over the data, counted over all epochs, uses seed + p. Unset
+  /// means index order.
   std::optional<std::uint32_t> shuffle_seed = std::nullopt;
-  /// True: every batch is full; samples left at the end of an epoch go into a batch with those of
-  /// the next. False: the last batch of an epoch may be smaller.
+  /// If true, every batch is full; samples left at the end of an epoch are batched with samples of
+  /// the next. If false, the last batch of an epoch may be smaller.
   bool drop_last = true;
-  /// False: next() reports the end of each epoch.
+  /// If false, next() reports the end of each epoch.
   bool repeat = true;
   /// Number of samples to skip at the start of this run, at least 1. They follow the loaded
   /// position, if a state was loaded; otherwise they are the first ones.
@@ -77,7 +77,7 @@ class RestartableMap {
 
   std::int64_t begin_ = 0;             // position in the job's stream where this run began
   std::int64_t position_ = 0;          // start of batch number batch_ of the job
-  std::int64_t batch_ = 0;             // the next one to consider, counted in this run
+  std::int64_t batch_ = 0;             // number of the next batch to consider in this run
   std::int64_t epoch_ = 0;             // being delivered; used if epoch ends are reported
   std::int64_t samples_streamed_ = 0;  // by this worker in this run
 

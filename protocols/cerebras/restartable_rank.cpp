@@ -21,7 +21,7 @@ void RestartableRank::load_state_dict(const StateDict& state, Strictness strictn
   try {
     loader_->stop();
   } catch (const Error&) {
-    // The workers are ended all the same, and the state replaces the position.
+    // The workers have ended nevertheless, and the state replaces the position.
   }
   if (strictness == Strictness::kLenient) {
     (*position.config)["pipeline"] = loader_->config().at("state_config").at("pipeline");

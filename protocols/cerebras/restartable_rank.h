@@ -18,8 +18,8 @@ namespace energon {
 /// Restartable. For one thread at a time; moved-from objects must not be used.
 class RestartableRank {
  public:
-  /// Shares ownership of `loader`. `uneven` says what to do with states of jobs whose logical
-  /// shards cannot be divided evenly over the ranks of this job.
+  /// Shares ownership of `loader`. `uneven` is the policy for states of jobs whose logical shards
+  /// cannot be divided evenly among the ranks of this job.
   explicit RestartableRank(std::shared_ptr<SavableDataLoader> loader,
                            Uneven uneven = Uneven::kRefuse);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kStreamStateVersion = 1;
 
-// Nothing else may be in it: a state of something else is not taken for one of this.
+// No other keys are allowed, so that a foreign state is not mistaken for one of this object.
 void require_keys(const StateDict& state, const std::vector<std::string>& keys) {
   std::vector<std::string> differences;
   if (!state.is_object()) {
@@ -38,7 +38,7 @@ void require_keys(const StateDict& state, const std::vector<std::string>& keys) 
 }
 
 // Identifies a configuration, and is small enough for the state of every worker. Side files are
-// apart, because the data may not have had them yet.
+// separate, because the data may not have had them when the state was saved.
 StateDict digests_of(const Config& config) {
   StateDict digests = {{"config", agreement_digest(without_side_files(config))}};
   for (const std::string_view name : kSideFileDigests) {
@@ -101,7 +101,8 @@ StateDict RestartableStream::state_dict() const {
 
 void RestartableStream::load_state_dict(const StateDict& state, Strictness strictness) {
   if (other_workers_ == OtherWorkers::kReset && state.is_object() && state.empty()) {
-    warnings_.push_back("the state is of another number of workers: the data begins at its start");
+    warnings_.push_back(
+        "the state has another number of workers: starting at the begin of the data");
     return;
   }
   std::vector<std::string> keys = {"samples_streamed", "shard_index", "epoch_ended", "position"};
@@ -117,7 +118,7 @@ void RestartableStream::load_state_dict(const StateDict& state, Strictness stric
   const std::int64_t shard = count_in(state, "shard_index");
   if (shard >= worker_.total_workers() || !state.at("epoch_ended").is_boolean()) {
     refuse_differences(
-        {fmt::format("shard_index {}, epoch_ended {}: there are {} shards", shard,
+        {fmt::format("shard_index {}, epoch_ended {}: expected {} shards", shard,
                      to_text(state.at("epoch_ended"), "epoch_ended"), worker_.total_workers())});
   }
   const std::int64_t samples = count_in(state, "samples_streamed");
@@ -152,7 +153,7 @@ StateDict RestartableStream::aggregate_state_dict(std::span<const StateDict> sta
       compare_configs(state.at("dataset"), digests(),
                       fmt::format("shard {}: dataset", count_in(state, "shard_index")),
                       differences);
-      state.erase("dataset");  // it stands once in the state of the job
+      state.erase("dataset");  // stored once in the state of the job
     }
   }
   refuse_differences(differences);
@@ -166,7 +167,7 @@ StateDict RestartableStream::deaggregate_state_dict(const StateDict& state,
   require_keys(state, {"__version__", "all_worker_states", "dataset"});
   if (state.at("__version__") != kStreamStateVersion) {
     refuse_differences(
-        {fmt::format("version {}, this library reads {}",
+        {fmt::format("version {}, but this library reads {}",
                      to_text(state.at("__version__"), "the version"), kStreamStateVersion)});
   }
   const StateDict& shards = state.at("all_worker_states");
@@ -176,8 +177,8 @@ StateDict RestartableStream::deaggregate_state_dict(const StateDict& state,
       return StateDict::object();
     }
     refuse_differences(
-        {fmt::format("the state is of {} workers, this job has {}: the shards of "
-                     "the data cannot be divided again",
+        {fmt::format("the state has {} workers, but this job has {}: the shards of "
+                     "the data cannot be divided differently",
                      shards.size(), workers)});
   }
   if (strictness == Strictness::kStrict) {
@@ -185,7 +186,7 @@ StateDict RestartableStream::deaggregate_state_dict(const StateDict& state,
     compare_configs(state.at("dataset"), pipeline_of(0)->config(), "dataset", differences);
     refuse_differences(differences);
   }
-  std::size_t next = 0;  // the first one with the fewest samples
+  std::size_t next = 0;  // the first shard with the fewest samples
   for (std::size_t shard = 1; shard < workers; ++shard) {
     if (count_in(shards[shard], "samples_streamed") < count_in(shards[next], "samples_streamed")) {
       next = shard;

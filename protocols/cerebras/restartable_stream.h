@@ -3,8 +3,7 @@
 //
 // The job has as many shards of the data as workers, each with its own pipeline and position. A new
 // run starts with worker 0 again, so shards rotate among the workers: worker w continues with the
-// shard whose turn it is. The number of workers must stay the same; RestartableRank has no such
-// limit.
+// next shard in turn. The number of workers must stay the same; RestartableRank has no such limit.
 
 #pragma once
 
@@ -23,7 +22,7 @@ namespace energon {
 /// What to do with a state from another number of workers.
 enum class OtherWorkers : std::uint8_t {
   kRefuse,  ///< throw an Error with both numbers
-  kReset,   ///< begin at the start, with a warning
+  kReset,   ///< start at the begin of the data, with a warning
 };
 
 /// Restartable. For one thread at a time; moved-from objects must not be used.

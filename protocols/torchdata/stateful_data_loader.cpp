@@ -34,7 +34,7 @@ void show_loaders(const State& state, ordered_json& json) {
   }
 }
 
-// Puts the plain form of the loaders in place of the readable one.
+// Replaces the readable form of the loaders with the plain one.
 void hide_loaders(ordered_json& json, const std::string& path) {
   const JsonReader reader(json, path);
   if (const auto loader = reader.find("loader")) {
@@ -87,7 +87,7 @@ std::shared_ptr<BatchSource> make_source(PipelineFactory make_pipeline, LoaderOp
   const std::int64_t steps = stateful.snapshot_every_n_steps;
   if (steps < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("snapshot_every_n_steps is {}, it must be at least 0", steps));
+                fmt::format("snapshot_every_n_steps is {}, but must be at least 0", steps));
   }
   // Each stream counts its own batches, and they take turns.
   const std::int64_t streams = std::max(1, options.worker_config.logical_shards_per_rank());
@@ -138,7 +138,7 @@ std::optional<Sample> StatefulDataLoader::next() {
   if (pass_ == Pass::kNone) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        "no pass was begun since the loader was made or a state was loaded; call iterate()");
+        "no pass was started since the loader was created or a state was loaded; call iterate()");
   }
   if (pass_ == Pass::kEnded) {
     return std::nullopt;
@@ -191,8 +191,8 @@ StatefulDataLoader::Position StatefulDataLoader::from_json(const ordered_json& d
   const std::int64_t version = reader.member("version").count();
   if (version != kStateDictVersion) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the state_dict has version {}, this program reads version {}", version,
-                            kStateDictVersion));
+                fmt::format("the state_dict has version {}, but this program reads version {}",
+                            version, kStateDictVersion));
   }
   reader.require_only({"version", "steps", "source", "epoch_start"});
   const auto source_state = [](const JsonReader& json) {
@@ -205,7 +205,7 @@ StatefulDataLoader::Position StatefulDataLoader::from_json(const ordered_json& d
     position.epoch_start = source_state(*epoch_start);
   }
   if (position.epoch_start.has_value() != (position.steps > 0)) {
-    reader.fail("'epoch_start' belongs to positions after the first step, and to no others");
+    reader.fail("'epoch_start' is only allowed in positions after the first step");
   }
   return position;
 }

@@ -33,9 +33,8 @@ namespace energon {
 
 struct StatefulOptions {
   /// How often workers store the states of their pipelines. Loading a state skips at most this many
-  /// batches, of all workers together, without reading data. 0: only at the first batch of each
-  /// epoch. Has no effect on pipelines in the caller's process, which are saved exactly as they
-  /// are.
+  /// batches, of all workers together, without reading data. 0 means only at the first batch of
+  /// each epoch. Has no effect on pipelines in the caller's process, which are saved exactly.
   std::int64_t snapshot_every_n_steps = 1;
 
   /// If true, workers stay alive from epoch to epoch. If false, they end with each epoch and are
@@ -46,9 +45,9 @@ struct StatefulOptions {
 /// For one thread at a time.
 class StatefulDataLoader {
  public:
-  /// Delivers the batches of a SavableDataLoader. As there, the fork server for the workers is
-  /// forked now. Throws Error (kInvalidArgument), also if checkpoint_every_batches is set: here it
-  /// follows from snapshot_every_n_steps.
+  /// Delivers the batches of a SavableDataLoader. Like that loader, forks the fork server for the
+  /// workers now. Throws Error (kInvalidArgument), also if checkpoint_every_batches is set, which
+  /// snapshot_every_n_steps determines here.
   explicit StatefulDataLoader(PipelineFactory make_pipeline, const LoaderOptions& options = {},
                               const StatefulOptions& stateful = {});
   /// Shares ownership of `source` and continues from its current position; nothing else may drive
@@ -65,8 +64,8 @@ class StatefulDataLoader {
   /// epoch.
   void iterate();
 
-  /// The next batch of the pass; nothing at its end and from then on until iterate(). Throws Error
-  /// (kInvalidArgument) if no pass was begun since construction or a load, and of the source.
+  /// The next batch of the pass; nullopt at its end and from then on until iterate(). Throws Error
+  /// (kInvalidArgument) if no pass was started since construction or a load, and of the source.
   std::optional<Sample> next();
 
   /// The position after the batches handed out so far, or the loaded state if no pass was begun

@@ -96,7 +96,8 @@ TEST_CASE("a micro batch after the end of its logical shard is of another job",
   CHECK_FALSE(after_end(epoch));
   epoch.ended[1] = 1;
   CHECK(after_end(epoch) == 4);
-  CHECK_THROWS_WITH(global_batches(epoch, 3), Catch::Contains("micro batch 4 of epoch 1 came"));
+  CHECK_THROWS_WITH(global_batches(epoch, 3),
+                    Catch::Contains("micro batch 4 of epoch 1 was delivered"));
 }
 
 TEST_CASE("jobs on any ranks have the same global batches", "[checkpoint][certificate]") {

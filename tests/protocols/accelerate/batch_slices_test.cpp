@@ -94,9 +94,9 @@ TEST_CASE("what does not fit is named", "[distributed]") {
   CHECK_THAT(error([](Sample& other) { other.fields[2].second = std::string("letters"); }),
              Catch::Contains("'kind' belongs to the batch as a whole and differs"));
   CHECK_THAT(error([](Sample& other) { other.fields[1].second = std::int64_t{7}; }),
-             Catch::Contains("'text' is of different kinds"));
+             Catch::Contains("'text' has different types"));
   CHECK_THAT(error([](Sample& other) { other.fields[0].first = "count"; }),
-             Catch::Contains("'number' is not in the same place"));
+             Catch::Contains("'number' is not at the same place"));
   CHECK_THAT(error([](Sample& other) {
                std::get<energon::Tensor>(other.fields[0].second.base()).dtype =
                    energon::DType::kFloat64;

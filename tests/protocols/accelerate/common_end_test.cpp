@@ -98,7 +98,7 @@ TEST_CASE("ranks that end together continue exactly from each step", "[distribut
 
 TEST_CASE("ranks cannot end together without a comm, a length or a batch", "[distributed][fork]") {
   CHECK_THAT(error_of([] { ShardAdapter(numbered_source(4, 2), {.even_batches = true}); }),
-             Catch::Contains("they need a comm"));
+             Catch::Contains("which needs a comm"));
   const auto endless = std::make_shared<ScriptedSource>([](std::int64_t call) {
     return std::optional(numbered_batch(std::vector<std::int64_t>{call}));
   });
@@ -112,7 +112,7 @@ TEST_CASE("ranks cannot end together without a comm, a length or a batch", "[dis
   });
   for (const auto& report : reports) {
     CAPTURE(report.text);
-    CHECK_THAT(report.text, Catch::Contains("a rank has no batch at all"));
+    CHECK_THAT(report.text, Catch::Contains("a rank has no batch to repeat"));
   }
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a state file that is damaged, of the future or of another rank is ref
     CHECK_THROWS_AS(energon::decode_state_file(flipped, 1, 2), energon::Error);
   }
   CHECK_THROWS_WITH(energon::decode_state_file(bytes, 0, 2),
-                    Catch::Contains("loader 1 on rank 2, not of loader 0 on rank 2"));
+                    Catch::Contains("loader 1 on rank 2, expected loader 0 on rank 2"));
   std::string newer = bytes;
   newer[8] = 2;
   CHECK_THROWS_WITH(energon::decode_state_file(newer, 1, 2), Catch::Contains("version 2"));

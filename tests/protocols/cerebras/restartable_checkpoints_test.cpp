@@ -233,7 +233,7 @@ TEST_CASE("CER-15 checkpoints of workers may come in any order, but all, once, a
                    loader.aggregate({all[0], all[1], (*loader.checkpoints(4))[2]});
                  },
                  ErrorCode::kMismatch),
-             Contains("worker 2: of step 4, expected 5"));
+             Contains("worker 2: at step 4, expected 5"));
 }
 
 TEST_CASE("CER-22 steps that fall on one batch of a worker are kept apart",

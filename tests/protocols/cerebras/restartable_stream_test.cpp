@@ -128,7 +128,7 @@ TEST_CASE("CER-11 another number of workers is refused with both numbers, or beg
   for (const Strictness strictness : {Strictness::kStrict, Strictness::kLenient}) {
     CAPTURE(strictness);
     CHECK_THAT(error_of([&] { two.load_state_dict(state, strictness); }, ErrorCode::kMismatch),
-               Contains("of 3 workers, this job has 2"));
+               Contains("has 3 workers, but this job has 2"));
   }
   const std::vector<std::string> start = take_keys(two, 6);
   RestartableDataLoader reset = stream_loader(pipeline, 2, OtherWorkers::kReset);

@@ -145,7 +145,7 @@ TEST_CASE("CER-16 a state is loaded before the first batch, and shares nothing w
   CHECK(next_key(loader) == "0:0");
   StateDict state = loader.state_dict();
   CHECK_THAT(error_of([&] { loader.load_state_dict(state); }, ErrorCode::kInvalidArgument),
-             Contains("before the first batch only; 1 were taken"));
+             Contains("only before the first batch; 1 were taken"));
   const StateDict expected = state;
   state["all"] = "changed";
   CHECK(loader.state_dict() == expected);
@@ -172,7 +172,7 @@ TEST_CASE("CER-17 what was loaded is the state until a batch is taken", "[protoc
   }
 }
 
-TEST_CASE("CER-18 while states are saved only the last batch may be smaller", "[protocols][cer]") {
+TEST_CASE("CER-18 if states are saved, only the last batch may be smaller", "[protocols][cer]") {
   RestartableDataLoader loader(sized({4, 3, 4}), with_workers(0, CheckpointSchedule({9})));
   take(loader, 2);
   CHECK_THAT(error_of([&] { loader.next(); }, ErrorCode::kInvalidArgument),
@@ -196,7 +196,7 @@ TEST_CASE("CER-19 a finite object is begun again, and one that gives nothing is 
   CHECK(next_key(loader) == "0:5");
   RestartableDataLoader empty(sized({}), with_workers(workers));
   CHECK_THAT(error_of([&] { empty.next(); }, ErrorCode::kCorruptData),
-             Contains("epoch 0") && Contains("not one batch"));
+             Contains("epoch 0") && Contains("had no batches"));
   RestartableOptions once = with_workers(workers);
   once.run.repeat = false;
   RestartableDataLoader finite(counting(1, 2), once);
