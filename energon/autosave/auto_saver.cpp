@@ -219,7 +219,7 @@ std::optional<ResumePoint> AutoSaver::choose() {
   if (options_.at_step.value_or(0) != 0) {
     return candidates.at(*options_.at_step);
   }
-  if (!begins_anew() && candidates.any()) {
+  if (!starts_over() && candidates.any()) {
     auto newest = candidates.next();
     ignored_ = candidates.ignored();
     if (newest) {
@@ -237,11 +237,11 @@ std::optional<ResumePoint> AutoSaver::choose() {
   return choose_fresh();
 }
 
-bool AutoSaver::begins_anew() const { return options_.start_over || options_.at_step == 0; }
+bool AutoSaver::starts_over() const { return options_.start_over || options_.at_step == 0; }
 
 // Called once the loader is at its start. Until then, no checkpoint is invalidated.
 void AutoSaver::set_aside_rest() const {
-  if (begins_anew()) {
+  if (starts_over()) {
     CheckpointCandidates(options_.folder).set_all_aside("the run started over");
   } else if (options_.at_step) {
     CheckpointCandidates(options_.folder).set_aside_after(*options_.at_step);
@@ -270,7 +270,7 @@ void AutoSaver::begin_alone() {
   }
   set_aside_rest();
   if (step_ == 0) {
-    agree_through_folder(options_.folder, common_config(config), begins_anew());
+    agree_through_folder(options_.folder, common_config(config), starts_over());
     is_agreement_due_ = true;
   }
   note_begin(options_.folder, layout.rank);

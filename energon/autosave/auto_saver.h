@@ -130,7 +130,7 @@ class AutoSaver {
 
  private:
   void make_folder() const;
-  bool begins_anew() const;
+  bool starts_over() const;
   std::optional<ResumePoint> choose();
   void set_aside_rest() const;
   std::optional<ResumePoint> choose_fresh();

@@ -94,7 +94,7 @@ void LiveWorker::throw_stuck(std::string_view what) const {
       place_of_work());
 }
 
-// Changes with each batch, the begin of each function call, and the end of each file read.
+// Changes with each batch, the start of each function call, and the end of each file read.
 std::uint64_t LiveWorker::progress() const {
   const WorkerStatus& status = channel_->status();
   const StatisticsBlock* const block = find_statistics(channel_->statistics());

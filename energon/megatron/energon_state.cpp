@@ -252,7 +252,7 @@ class ShardImport {
         if (empty_epochs > 2) {
           throw Error(ErrorCode::kMismatch,
                       fmt::format("Energon delivered {} batches more than this job has; check the "
-                                  "data, the batch size and the repetition",
+                                  "data, whether it is repeated, and the batch size",
                                   count));
         }
         next_epoch();

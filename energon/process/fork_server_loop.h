@@ -1,4 +1,4 @@
-// The fork server's own side: the process behind ForkServer.
+// The loop of the fork server: the process that ForkServer controls.
 //
 // Also defines the frames between the fork server and its parent, and the pipe through which a
 // worker reports the error that ended it.

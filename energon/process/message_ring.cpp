@@ -307,7 +307,7 @@ void RingWriter::commit(std::uint64_t size_bytes, std::uint64_t weight) {
   if (!begun_ || size_bytes > begun_size_) {
     throw Error(
         ErrorCode::kInternal,
-        fmt::format("commit of {} bytes without a begin of at least that many", size_bytes));
+        fmt::format("commit of {} bytes without a begin() of at least that many", size_bytes));
   }
   const auto sequence = static_cast<std::uint32_t>(sequence_);
   std::uint64_t start = head_;

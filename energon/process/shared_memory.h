@@ -1,7 +1,7 @@
 // Nameless shared memory: one sparse mapping over a sealed memfd.
 //
-// Nothing appears in /dev/shm, and the size of /dev/shm is no limit. The seals fix the size, so no
-// holder of the descriptor can truncate it and cause a SIGBUS. A page takes memory only from its
+// Nothing appears in /dev/shm, and the size of /dev/shm is not a limit. The seals fix the size, so
+// no holder of the descriptor can truncate it and cause a SIGBUS. A page takes memory only from its
 // first touch on; punch() gives pages back. Core dumps exclude the mapping, because dumping it
 // would touch every page of the reservation.
 //

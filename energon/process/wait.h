@@ -109,7 +109,7 @@ class WaitCheck {
   const std::function<void()> check_;
   std::atomic<bool> is_closed_{false};
   bool has_ended_wait_ = false;
-  std::exception_ptr thrown_;  // null for what is no C++ exception, such as a cancelled thread
+  std::exception_ptr thrown_;  // null for what is not a C++ exception, such as a cancelled thread
   Deadline next_ = kNow;
 };
 

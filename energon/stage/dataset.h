@@ -97,7 +97,7 @@ class PipelineMonitor {
   /// Records a failure that the policy allowed the stage to skip.
   virtual void report(const FailureReport& report) = 0;
 
-  /// Mark the begin and the end of a call to a function of the stage whose counters are `stage`.
+  /// Mark the start and the end of a call to a function of the stage whose counters are `stage`.
   /// Only the keys and sources of `samples` are used: for the error message if the process dies or
   /// hangs in the call. begin_work() may throw, to end the work from outside (is_interrupted()).
   virtual void begin_work(const StageCounters& /*stage*/, std::span<const Sample> /*samples*/) {}

@@ -96,7 +96,7 @@ class ByteReader {
     return static_cast<std::int64_t>((value >> 1) ^ (0 - (value & 1)));
   }
   /// Skips the next `size` bytes and returns a reader of them, whose errors count positions from
-  /// the begin of the whole input.
+  /// the start of the whole input.
   ByteReader part(std::size_t size) {
     const std::size_t begin = position_;
     raw(size);

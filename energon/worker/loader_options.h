@@ -69,7 +69,7 @@ struct LoaderOptions {
   std::uint64_t checkpoint_slot_bytes = std::uint64_t{64} << 20;
 
   /// A wait for a worker without progress for this long ends with Error (kTimeout). Progress is a
-  /// batch, the begin of a call of a user function, or bytes read from a file. The largest value
+  /// batch, the start of a call of a user function, or bytes read from a file. The largest value
   /// means no limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 

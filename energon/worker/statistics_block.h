@@ -70,7 +70,7 @@ struct CurrentWork {
 /// Returns nullopt if no function is running, or if the note is being changed.
 std::optional<CurrentWork> read_note(const CurrentWorkBlock& note);
 
-/// A number that changes at the begin of each call of a function.
+/// A number that changes at the start of each call of a function.
 std::uint64_t works_begun(const CurrentWorkBlock& note);
 
 /// "in stage 'encode_sample' on sample '000012', number 12 of shard-001.tar", for a message.

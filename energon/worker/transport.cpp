@@ -50,8 +50,8 @@ static_assert(std::variant_size_v<Value::Base> == static_cast<std::size_t>(Kind:
 /// The kind of a value that is not a list of bytes.
 Kind kind_of(const Value& value) {
   const auto index = static_cast<std::uint8_t>(value.base().index());
-  const bool is_behind = index >= static_cast<std::uint8_t>(Kind::kBytesList);
-  return static_cast<Kind>(index + (is_behind ? 1 : 0));
+  const bool is_after_gap = index >= static_cast<std::uint8_t>(Kind::kBytesList);
+  return static_cast<Kind>(index + (is_after_gap ? 1 : 0));
 }
 
 // Elements of the flat arrays. They have no padding, whose bytes would be undefined.

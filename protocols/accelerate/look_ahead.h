@@ -140,7 +140,7 @@ class LookAhead {
   std::optional<Position> state_;   // after the last delivered item; unset: query the source
   std::optional<Position> before_;  // before that item, if known
   bool handed_out_ =
-      false;  // whether an item was delivered since the begin of the epoch or reset()
+      false;  // whether an item was delivered since the start of the epoch or reset()
 };
 
 }  // namespace energon

@@ -130,7 +130,7 @@ DataLoaderCheckpoint checkpoint_from_json(const StateDict& json) {
             .user_state_dict = json.at("user_state_dict")};
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("this is no checkpoint of a worker: {}", error.what()));
+                fmt::format("not a checkpoint of a worker: {}", error.what()));
   }
 }
 

@@ -150,7 +150,7 @@ Interface auto_saving(const TempDir& folders) {
 
 }  // namespace
 
-TEST_CASE("X-01 what is saved through one interface is continued through any other",
+TEST_CASE("X-01 a state saved through one interface can be continued through any other",
           "[protocols][cross][fork]") {
   const int num_workers = GENERATE(0, 2);
   TrainOptions options;

@@ -107,7 +107,7 @@ std::shared_ptr<BatchSource> stateless_source() {
 
 }  // namespace
 
-TEST_CASE("golden: states of adapters go on", "[protocols][golden]") {
+TEST_CASE("golden: states of adapters continue", "[protocols][golden]") {
   static SingleProcessComm comm;
   check_adapter("shard_of_loader", [] {
     return skip_first_batches(std::make_shared<ShardAdapter>(
@@ -119,7 +119,7 @@ TEST_CASE("golden: states of adapters go on", "[protocols][golden]") {
   check_adapter("stateless", stateless_source);
 }
 
-TEST_CASE("golden: a state file with adapters goes on", "[protocols][golden]") {
+TEST_CASE("golden: a state file with adapters continues", "[protocols][golden]") {
   constexpr std::size_t kAfter = 14;
   static SingleProcessComm comm;
   const auto make = [] {
@@ -137,7 +137,7 @@ TEST_CASE("golden: a state file with adapters goes on", "[protocols][golden]") {
   CHECK(taken_lines(*resumed, kAfter) == golden_lines(newest_golden_set(), "adapters.next"));
 }
 
-TEST_CASE("golden: dictionaries of a stateful loader go on", "[protocols][golden]") {
+TEST_CASE("golden: dictionaries of a stateful loader continue", "[protocols][golden]") {
   constexpr std::size_t kAfter = 10;
   const auto make = [] {
     return std::make_unique<StatefulDataLoader>(shuffled_batches(), LoaderOptions{});
@@ -156,7 +156,7 @@ TEST_CASE("golden: dictionaries of a stateful loader go on", "[protocols][golden
   }
 }
 
-TEST_CASE("golden: dictionaries of restartable loaders go on", "[protocols][golden]") {
+TEST_CASE("golden: dictionaries of restartable loaders continue", "[protocols][golden]") {
   constexpr std::size_t kAfter = 10;
   RestartableRank rank(rank_loader());
   taken_lines(rank, 7);

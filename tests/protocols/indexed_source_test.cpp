@@ -72,7 +72,7 @@ TEST_CASE("a state of an indexed source is refused under other options, with all
              Catch::Contains("field 'settings' is missing"));
 }
 
-TEST_CASE("the seed of rank 0 is everybody's", "[distributed][fork]") {
+TEST_CASE("all ranks get the seed of rank 0", "[distributed][fork]") {
   const auto reports = run_group(3, [](Comm& comm) {
     return std::to_string(energon::shared_seed(comm, 40U + static_cast<unsigned>(comm.rank())));
   });

@@ -36,7 +36,7 @@ Dict nested(int levels) {
 
 }  // namespace
 
-TEST_CASE("the state of a job whose configuration is of no job is refused with the path",
+TEST_CASE("the state of a job with an invalid configuration is refused with the path",
           "[protocols]") {
   RestartableRank rank(std::make_shared<energon::SavableDataLoader>(uneven_workers(4)),
                        energon::Uneven::kRefuse);
@@ -58,7 +58,7 @@ TEST_CASE("the state of a job whose configuration is of no job is refused with t
         "ranks[0].config: expected a member 'pipeline', found an object of 1 members");
 }
 
-TEST_CASE("a dictionary that is nested without end is refused", "[protocols]") {
+TEST_CASE("an endlessly nested dictionary is refused", "[protocols]") {
   StatefulDataLoader loader(uneven_workers());
   const Dict before = loader.state_dict();
   Dict dict = {{"version", 1}, {"steps", 0}};

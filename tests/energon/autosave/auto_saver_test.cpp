@@ -35,7 +35,7 @@ using energon::testing::SavingJob;
 static_assert(!std::is_move_constructible_v<AutoSaver>);
 static_assert(!std::is_copy_constructible_v<AutoSaver>);
 
-TEST_CASE("IBM-22 loaders that saved every 100 steps go on from their folder",
+TEST_CASE("IBM-22 loaders that saved every 100 steps continue from their folder",
           "[autosave][ibm][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const int workers = GENERATE(0, 2);
@@ -74,7 +74,7 @@ TEST_CASE("IBM-22 loaders that saved every 100 steps go on from their folder",
         std::vector<std::string>{"JOB", "ranks", "step_100", "step_200", "step_300", "step_400"});
 }
 
-TEST_CASE("a start and a save open the rank's own file and the mark, whatever the number of ranks",
+TEST_CASE("a start and a save open only the rank's own file and the mark, for any number of ranks",
           "[autosave]") {
   const LoaderFixture fixture({.batch_size = 1});
   const std::string folder = fixture.folder().file("saved");
@@ -124,7 +124,7 @@ TEST_CASE("a start and a save open the rank's own file and the mark, whatever th
   CHECK(energon::read_mark(folder + "/step_6")->complete);
 }
 
-TEST_CASE("the newest complete checkpoints are kept, and what others put there", "[autosave]") {
+TEST_CASE("the newest complete checkpoints and foreign files are kept", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {
       .folder = fixture.folder().file("saved"), .every_batches = 1, .keep = 2};
@@ -168,7 +168,7 @@ TEST_CASE("the newest complete checkpoints are kept, and what others put there",
   CHECK(std::filesystem::exists(options.folder + "/step_7/rank_0.state"));
 }
 
-TEST_CASE("where ranks drift apart, nothing that can be continued from is removed", "[autosave]") {
+TEST_CASE("if ranks drift apart, no usable checkpoint is removed", "[autosave]") {
   // 55 samples: an epoch has one more batch on rank 0 than on rank 1.
   const LoaderFixture fixture({.batch_size = 1, .repeat = false});
   const AutoSaveOptions options = {
@@ -244,7 +244,7 @@ TEST_CASE("a save that failed is tried again, and no batch is lost", "[autosave]
   CHECK(label(*loader.next()) == label(*reference.next()));
 }
 
-TEST_CASE("the end of an epoch is no step", "[autosave]") {
+TEST_CASE("the end of an epoch is not a step", "[autosave]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 14};
   AutoSavingLoader loader(fixture.pipeline(), {}, options);
@@ -261,7 +261,7 @@ TEST_CASE("the end of an epoch is no step", "[autosave]") {
   CHECK(label(*resumed.next()) == label(*loader.next()));
 }
 
-TEST_CASE("options of saving are checked", "[autosave]") {
+TEST_CASE("the options of an AutoSaver are checked", "[autosave]") {
   CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{}), Catch::Contains("folder"));
   CHECK_THROWS_WITH(energon::validate(AutoSaveOptions{.folder = "x", .every_batches = 0}),
                     Catch::Contains("every_batches is 0"));
@@ -271,5 +271,5 @@ TEST_CASE("options of saving are checked", "[autosave]") {
                     Catch::Contains("at_step is -1"));
   CHECK_THROWS_WITH(
       energon::validate(AutoSaveOptions{.folder = "x", .at_step = 3, .start_over = true}),
-      Catch::Contains("give one"));
+      Catch::Contains("set only one"));
 }

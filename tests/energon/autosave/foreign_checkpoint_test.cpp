@@ -33,7 +33,7 @@ using energon::testing::LoaderFixture;
 using energon::testing::SavingJob;
 
 TEST_CASE(
-    "a rank whose file of a complete checkpoint is damaged does not begin elsewhere by itself",
+    "a rank whose file of a complete checkpoint is damaged does not start elsewhere on its own",
     "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
@@ -87,8 +87,7 @@ TEST_CASE(
   CHECK(begin(1) == 3);
 }
 
-TEST_CASE("ranks belong to one job if the side files that both of them found are the same",
-          "[autosave]") {
+TEST_CASE("ranks belong to one job if the side files found by both are the same", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {.world_size = 2}, options).take(3);
@@ -120,7 +119,7 @@ TEST_CASE("ranks belong to one job if the side files that both of them found are
   }
 }
 
-TEST_CASE("ranks with other data or settings are found out before the first checkpoint",
+TEST_CASE("ranks with other data or settings are detected before the first checkpoint",
           "[autosave][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {2, 2, 3, 4, 10, 10, 10, 10, 3});
@@ -147,7 +146,7 @@ TEST_CASE("ranks with other data or settings are found out before the first chec
   CHECK_FALSE(std::filesystem::exists(options.folder + "/step_3/rank_0.state"));
 }
 
-TEST_CASE("checkpoints of other data are refused, not passed over", "[autosave]") {
+TEST_CASE("checkpoints of other data are refused, not skipped", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {10, 10});
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 1};
@@ -156,7 +155,7 @@ TEST_CASE("checkpoints of other data are refused, not passed over", "[autosave]"
                     Catch::Contains("shards") && Catch::Contains("step_1"));
 }
 
-TEST_CASE("with a Comm rank 0 chooses, and all go back where one rank's file is damaged",
+TEST_CASE("with a Comm, rank 0 chooses, and all go back if one rank's file is damaged",
           "[autosave][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -190,7 +189,7 @@ TEST_CASE("with a Comm rank 0 chooses, and all go back where one rank's file is 
   CHECK(begin(back) == Texts(3, "0"));
 }
 
-TEST_CASE("with a Comm ranks that differ are refused everywhere at once", "[autosave][fork]") {
+TEST_CASE("with a Comm, ranks that differ are refused on all ranks at once", "[autosave][fork]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {2, 2, 3, 4, 10, 10, 10, 10, 3});
   const auto reports = energon::testing::run_group(3, [&](energon::Comm& comm) {

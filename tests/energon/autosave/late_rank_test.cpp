@@ -25,7 +25,7 @@ using energon::testing::LoaderFixture;
 using energon::testing::SavingJob;
 using energon::testing::TempDir;
 
-TEST_CASE("ranks that start one after the other begin at the same step", "[autosave]") {
+TEST_CASE("ranks that start one after the other start at the same step", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   const auto rank = [&](int number) {
@@ -71,7 +71,7 @@ TEST_CASE("ranks that start one after the other begin at the same step", "[autos
   CHECK(rank(1)->saver().step() == 9);
 }
 
-TEST_CASE("a rank that begins late, after others have saved, begins at the start as they did",
+TEST_CASE("a rank that starts late, after others have saved, starts at the same place",
           "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -92,7 +92,7 @@ TEST_CASE("a rank that begins late, after others have saved, begins at the start
   CHECK(rank(0)->saver().step() == 6);
 }
 
-TEST_CASE("a rank knows that another start has set its checkpoint aside", "[autosave]") {
+TEST_CASE("a rank detects that another start has set its checkpoint aside", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob job(fixture, {.world_size = 2}, options);
@@ -115,7 +115,7 @@ TEST_CASE("a rank knows that another start has set its checkpoint aside", "[auto
   CHECK(uncounted->step == 6);
 }
 
-TEST_CASE("ranks that set a checkpoint aside at the same time know it again", "[autosave]") {
+TEST_CASE("ranks that set a checkpoint aside at the same time recognize it", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {.world_size = 2}, options).take(6);
@@ -161,7 +161,7 @@ TEST_CASE("a file of an earlier start is known by inode, size and time", "[autos
   CHECK(energon::has_all_files(path, files, stale, 2));
 }
 
-TEST_CASE("the reason of a mark keeps its lines, and no other control characters", "[autosave]") {
+TEST_CASE("the reason of a mark keeps line ends, but no other control characters", "[autosave]") {
   const TempDir folder;
   energon::publish_mark(folder.path(), energon::void_mark("two:\n  a\x1b[2J\n  b\xff"));
   CHECK(energon::read_mark(folder.path())->reason == "two:\n  a\\x1b[2J\n  b\\xff");

@@ -29,7 +29,7 @@ using energon::testing::names_in;
 using energon::testing::SavingJob;
 using energon::testing::tail;
 
-TEST_CASE("IBM-22 what is half written is passed over and named", "[autosave][ibm]") {
+TEST_CASE("IBM-22 half-written checkpoints are skipped and named", "[autosave][ibm]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 3};
   const std::string folder = fixture.folder().file("saved");
@@ -90,7 +90,7 @@ TEST_CASE("IBM-22 what is half written is passed over and named", "[autosave][ib
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(3, 20));
 }
 
-TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[autosave]") {
+TEST_CASE("entries that cannot be checkpoints are skipped, named and kept", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {
       .folder = fixture.folder().file("saved"), .every_batches = 10, .keep = 1};
@@ -114,8 +114,7 @@ TEST_CASE("what cannot be a checkpoint is passed over and named, and stays", "[a
                                                              "step_20", "step_100", "step_101"}));
 }
 
-TEST_CASE("checkpoints of which none can be used are an error, unless the run starts over",
-          "[autosave]") {
+TEST_CASE("only unusable checkpoints are an error, unless the run starts over", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
@@ -145,7 +144,7 @@ TEST_CASE("checkpoints of which none can be used are an error, unless the run st
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 5));
 }
 
-TEST_CASE("a run whose first save was cut off begins again where it began", "[autosave]") {
+TEST_CASE("a run whose first save was interrupted starts again at its start", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 5};
@@ -172,7 +171,7 @@ TEST_CASE("a run whose first save was cut off begins again where it began", "[au
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 10));
 }
 
-TEST_CASE("a run that starts over writes over complete checkpoints, of other settings too",
+TEST_CASE("a run that starts over overwrites complete checkpoints, also with other settings",
           "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const LoaderFixture other(kSavedOptions, {10, 10, 10});
@@ -191,8 +190,7 @@ TEST_CASE("a run that starts over writes over complete checkpoints, of other set
   CHECK(resumed.take(5) == fresh.take(5));
 }
 
-TEST_CASE("a run begins at the step that is asked for, and later checkpoints do not count",
-          "[autosave]") {
+TEST_CASE("a run starts at the requested step, and later checkpoints do not count", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const energon::WorkerConfig layout = {.world_size = 2};
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
@@ -216,7 +214,7 @@ TEST_CASE("a run begins at the step that is asked for, and later checkpoints do 
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 0));
 }
 
-TEST_CASE("steps that no run takes are refused, not counted on from", "[autosave]") {
+TEST_CASE("steps that no run reaches are refused", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   const AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob(fixture, {}, options).take(3);
@@ -236,7 +234,7 @@ TEST_CASE("steps that no run takes are refused, not counted on from", "[autosave
              Catch::Contains("4398046511104 steps"));
 }
 
-TEST_CASE("a folder whose checkpoints have no marks yet is continued from", "[autosave]") {
+TEST_CASE("a run continues from a folder whose checkpoints have no marks yet", "[autosave]") {
   const LoaderFixture fixture(kSavedOptions);
   AutoSaveOptions options = {.folder = fixture.folder().file("saved"), .every_batches = 3};
   SavingJob whole(fixture, {.world_size = 2}, options);
@@ -289,7 +287,7 @@ TEST_CASE("a loader loads from a folder, a checkpoint, or a file of a rank or a 
                                         Catch::Contains("step_10/rank_1.state"));
 }
 
-TEST_CASE("another layout goes on from the folder, rescaled", "[autosave][fork]") {
+TEST_CASE("another layout continues from the folder, rescaled", "[autosave][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const std::string folder = fixture.folder().file("saved");
   const auto in_order = [](const std::vector<Labels>& ranks) {

@@ -25,7 +25,7 @@ Certificate of(const std::vector<Sample>& batches) {
   return certificate;
 }
 
-TEST_CASE("A certificate tells samples, their order and their contents apart", "[certificate]") {
+TEST_CASE("A certificate depends on samples, their order and their contents", "[certificate]") {
   const Certificate expected = of({batch({"a", "b"}), batch({"c"})});
   CHECK(expected.samples == 3);
   CHECK(of({batch({"a"}), batch({"b", "c"})}) == expected);  // however they were batched
@@ -47,7 +47,7 @@ TEST_CASE("The certificate of several logical shards does not depend on their or
   CHECK(combine(parts).samples == 2);
 }
 
-TEST_CASE("The certificate of a global batch depends on its samples and their places alone",
+TEST_CASE("The certificate of a global batch depends only on its samples and their places",
           "[certificate]") {
   const auto of_batches = [](const std::vector<Sample>& batches) {
     std::vector<Certificate> micro_batches;

@@ -28,8 +28,7 @@ PipelineFactory pipeline() {
                                  options);
 }
 
-TEST_CASE("IBM-18 twelve ranks find their own states by name, in whatever order they come",
-          "[loader][ibm]") {
+TEST_CASE("IBM-18 twelve ranks find their own states by name, in any order", "[loader][ibm]") {
   // 24 logical shards of 12 ranks: "…/10" sorts before "…/2".
   Job job(pipeline(), {.world_size = 12, .logical_shards = 24});
   job.steps(7);
@@ -59,7 +58,7 @@ TEST_CASE("IBM-18 twelve ranks find their own states by name, in whatever order 
   CHECK_THROWS_WITH(unflatten_state(mixed, 2), Catch::Contains("different steps: 7 and 8"));
 }
 
-TEST_CASE("IBM-19 nothing is coerced on the way through a flat map or a file", "[loader][ibm]") {
+TEST_CASE("IBM-19 a flat map or a file converts no value", "[loader][ibm]") {
   energon::SavableDataLoaderState state;
   state.config = energon::Config{
       {"rank", 0}, {"world_size", 1}, {"num_workers", 0}, {"pipeline", {{"x", 0.1}}}};

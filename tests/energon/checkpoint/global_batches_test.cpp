@@ -52,7 +52,7 @@ DeliveredEpoch without(const Numbers& micro_batches) {
 
 }  // namespace
 
-TEST_CASE("the last global batch of an epoch has what there is", "[checkpoint][certificate]") {
+TEST_CASE("the last global batch of an epoch may be smaller", "[checkpoint][certificate]") {
   const GlobalBatches batches = global_batches(whole(), 4);
   CHECK(batches.whole == std::vector{batch_of(0, {0, 1, 2, 3}), batch_of(1, {4, 5, 6})});
   CHECK_FALSE(batches.left_out);
@@ -62,7 +62,8 @@ TEST_CASE("the last global batch of an epoch has what there is", "[checkpoint][c
         std::vector{batch_of(1, {2, 3}), batch_of(2, {4, 5}), batch_of(3, {6})});
 }
 
-TEST_CASE("a global batch is left out while a part of it may come", "[checkpoint][certificate]") {
+TEST_CASE("a global batch is omitted while a part of it may still be delivered",
+          "[checkpoint][certificate]") {
   DeliveredEpoch epoch = whole();
   epoch.ended.erase(2);
   const GlobalBatches batches = global_batches(epoch, 4);  // micro batch 8 is not of it, 11 neither
@@ -73,7 +74,7 @@ TEST_CASE("a global batch is left out while a part of it may come", "[checkpoint
   CHECK_THROWS_WITH(check_ended(epoch), "the end of epoch 1 is missing, of 1 logical shards: 2");
 }
 
-TEST_CASE("missing micro batches are listed, after what is whole", "[checkpoint][certificate]") {
+TEST_CASE("missing micro batches are listed after the complete ones", "[checkpoint][certificate]") {
   const GlobalBatches batches = global_batches(without({4, 6}), 3);
   CHECK(batches.whole == std::vector{batch_of(0, {0, 1, 2})});
   CHECK(batches.missing == Numbers{4, 6});  // the end of logical shard 0 says that there was a 6
@@ -90,7 +91,7 @@ TEST_CASE("missing micro batches are listed, after what is whole", "[checkpoint]
                     Catch::Contains(": 1, 3, 4, 6, 7, ") && Catch::Contains(", …"));
 }
 
-TEST_CASE("a micro batch after the end of its logical shard is of another job",
+TEST_CASE("a micro batch after the end of its logical shard belongs to another job",
           "[checkpoint][certificate]") {
   DeliveredEpoch epoch = whole();
   CHECK_FALSE(after_end(epoch));

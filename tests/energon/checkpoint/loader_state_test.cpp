@@ -35,14 +35,14 @@ SavableDataLoaderState example() {
 
 }  // namespace
 
-TEST_CASE("a loader state reads back from its bytes and its file", "[loader][state]") {
+TEST_CASE("a loader state survives a round trip through bytes and a file", "[loader][state]") {
   const energon::testing::TempDir folder;
   CHECK(energon::decode_loader_state(energon::encode_loader_state(example())) == example());
   energon::write_loader_state(folder.file("rank0.state"), example());
   CHECK(energon::read_loader_state(folder.file("rank0.state")) == example());
 }
 
-TEST_CASE("a loader state reads back from its JSON form", "[loader][state]") {
+TEST_CASE("a loader state survives a round trip through JSON", "[loader][state]") {
   SavableDataLoaderState state = example();
   (*state.config)["num_workers"] = 2;
   (*state.config)["pipeline"] = {{"type", "Batch"}, {"inner", {{"type", "Leaf"}}}};
@@ -123,7 +123,7 @@ std::string refused_in_both_forms(const char* pointer, const energon::Config& va
 
 }  // namespace
 
-TEST_CASE("a configuration that is of no loader is refused with the path", "[loader][state]") {
+TEST_CASE("a configuration that no loader has is refused with the path", "[loader][state]") {
   const auto refused = refused_in_both_forms;
   CHECK(refused("/config/world_size", 2) == "no error");
   CHECK(refused("/config/world_size", 0) ==
@@ -191,7 +191,8 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
         "state.micro_batch_size: found 9223372036854775807, expected a value in [1, 2147483647]");
 }
 
-TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loader][state]") {
+TEST_CASE("a new micro batch size is not applied across an epoch that continues",
+          "[loader][state]") {
   const energon::LoaderOptions options{.worker_config = {.logical_shards = 1}};
   for (const bool repeat : {true, false}) {
     CAPTURE(repeat);
@@ -207,8 +208,7 @@ TEST_CASE("another micro batch is not counted over an epoch that goes on", "[loa
   }
 }
 
-TEST_CASE("of a state cut anywhere or with any bit flipped nothing is accepted",
-          "[loader][state]") {
+TEST_CASE("a state truncated anywhere or with any bit flipped is refused", "[loader][state]") {
   const std::string bytes = energon::encode_loader_state(example());
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     CAPTURE(length);
@@ -235,7 +235,7 @@ TEST_CASE("a state of another version is refused with both versions", "[loader][
   }
 }
 
-TEST_CASE("a file that is no state is named", "[loader][state]") {
+TEST_CASE("a file that is not a state is named", "[loader][state]") {
   const energon::testing::TempDir folder;
   CHECK_THROWS_WITH(energon::read_loader_state(folder.write("x.state", "PK\3\4 something else")),
                     Catch::Contains("x.state") && Catch::Contains("not a saved loader state"));
@@ -256,7 +256,7 @@ TEST_CASE("the bytes of the example in docs/formats/checkpoint.md", "[loader][st
   CHECK(energon::encode_loader_state(example()) == golden);
 }
 
-TEST_CASE("with an interval of 0 workers store a state at the first batch of each epoch only",
+TEST_CASE("with an interval of 0, workers store a state only at the first batch of each epoch",
           "[loader][state][fork]") {
   const LoaderFixture fixture({.repeat = false}, {10});
   const auto loader = fixture.loader(2, {.checkpoint_every_batches = 0});

@@ -93,7 +93,7 @@ TEST_CASE("IBM-21 three buffers of four references become two of six, in order",
   }
 }
 
-TEST_CASE("IBM-21 buffers of 4, 1 and 7 references lose and double nothing on two ranks",
+TEST_CASE("IBM-21 buffers of 4, 1 and 7 references lose and repeat nothing on two ranks",
           "[rescale][ibm]") {
   TrainOptions options = one_epoch();
   options.shuffle_buffer_size = 8;

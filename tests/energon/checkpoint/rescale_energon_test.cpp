@@ -78,7 +78,7 @@ TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]
   CHECK(samples == expected_samples);
 }
 
-TEST_CASE("ENE-15 a total of workers that does not fit is an error with the layouts that do",
+TEST_CASE("ENE-15 an unsuitable total of workers is an error with the suitable layouts",
           "[rescale][ene][fork]") {
   TrainOptions options;
   options.batch_size = 2;
@@ -91,7 +91,7 @@ TEST_CASE("ENE-15 a total of workers that does not fit is an error with the layo
                     Catch::Contains("4 logical shards"));
 }
 
-TEST_CASE("ENE-15 at a step that is no multiple of the workers nothing is lost or comes twice",
+TEST_CASE("ENE-15 at a step that is not a multiple of the workers, nothing is lost or repeated",
           "[rescale][ene][fork]") {
   const PipelineFactory pipeline = in_memory({40, 17, 23}, one_epoch());
   for (const std::int64_t steps : {1, 3, 7}) {

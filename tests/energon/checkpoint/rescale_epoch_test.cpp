@@ -51,7 +51,7 @@ TrainOptions in_parts() {
   return options;
 }
 
-TEST_CASE("IBM-05 after a restore no part is seen again", "[rescale][ibm]") {
+TEST_CASE("IBM-05 no part is delivered again after a restore", "[rescale][ibm]") {
   const PipelineFactory pipeline = in_memory({100}, in_parts());
   Job first(pipeline, {.world_size = 2, .logical_shards = 8});
   const Keys seen = first.steps(50);
@@ -158,7 +158,7 @@ TEST_CASE("IBM-10 uneven layouts, one after the other, deliver each key once", "
   }
 }
 
-TEST_CASE("IBM-11 what was not seen comes before the epoch ends, on other layouts",
+TEST_CASE("IBM-11 undelivered samples are delivered before the epoch ends, on other layouts",
           "[rescale][ibm]") {
   for (const int shards : {555, 721, 300}) {
     const PipelineFactory pipeline = in_memory({500, 500}, in_parts());
@@ -190,7 +190,7 @@ TEST_CASE("IBM-11 what was not seen comes before the epoch ends, on other layout
   }
 }
 
-TEST_CASE("IBM-13 a rank with nothing left says that the epoch is over, or begins the next",
+TEST_CASE("IBM-13 a rank with nothing left reports the end of the epoch, or begins the next",
           "[rescale][ibm]") {
   const PipelineFactory pipeline = in_memory({24}, one_epoch());
   for (const int ranks : {1, 3, 6}) {

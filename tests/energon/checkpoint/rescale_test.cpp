@@ -23,7 +23,7 @@ using energon::testing::JobSpec;
 using energon::testing::Keys;
 using energon::testing::one_epoch;
 
-TEST_CASE("layouts that cannot be are refused with those that can", "[rescale]") {
+TEST_CASE("impossible layouts are refused with the possible ones", "[rescale]") {
   Job job(in_memory({100}, one_epoch()), {.world_size = 2, .logical_shards = 12});
   const SavableJobState state = job.save();
   CHECK_THROWS_WITH(rescale(state, {.world_size = 5}),

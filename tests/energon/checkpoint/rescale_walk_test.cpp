@@ -47,7 +47,7 @@ SavableJobState with_checkpoints_of(const SavableJobState& earlier, SavableJobSt
   return state;
 }
 
-TEST_CASE("X-03 each key as often as the epoch says, through takes, saves, rescales and skips",
+TEST_CASE("X-03 each key once per epoch, through takes, saves, rescales and skips",
           "[rescale][cross]") {
   int all_epochs = 0;
   std::int64_t all_skipped = 0;

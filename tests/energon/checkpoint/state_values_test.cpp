@@ -26,7 +26,7 @@ using energon::testing::Keys;
 using energon::testing::one_epoch;
 using energon::testing::take;
 
-TEST_CASE("CER-15 the ranks of a job may come in any order, but all, once, and of one step",
+TEST_CASE("CER-15 the ranks of a job may be in any order, but all must be there once, at one step",
           "[rescale][cer]") {
   const PipelineFactory pipeline = in_memory({100}, one_epoch());
   Job job(pipeline, {.world_size = 3, .logical_shards = 6});
@@ -43,8 +43,7 @@ TEST_CASE("CER-15 the ranks of a job may come in any order, but all, once, and o
   CHECK_THROWS_AS(energon::merge_states({}), Error);
 }
 
-TEST_CASE("X-06 rescale and restore leave the state that they are given as it is",
-          "[rescale][cross]") {
+TEST_CASE("X-06 rescale and restore do not change their argument", "[rescale][cross]") {
   TrainOptions options;
   options.batch_size = 2;
   const PipelineFactory pipeline = in_memory({60}, options);
@@ -64,7 +63,7 @@ TEST_CASE("X-06 rescale and restore leave the state that they are given as it is
   }
 }
 
-TEST_CASE("X-06 what becomes of a state after it was loaded, or saved, changes no loader",
+TEST_CASE("X-06 changing a state after a load or save affects no loader",
           "[rescale][cross][fork]") {
   TrainOptions options;
   options.batch_size = 2;

@@ -25,7 +25,7 @@ std::vector<std::size_t> epoch(Turns& turns, const std::vector<std::int64_t>& le
   return order;
 }
 
-TEST_CASE("Streams take turns, and those that ended are passed over until the epoch is over",
+TEST_CASE("Streams take turns, and ended streams are skipped until the epoch is over",
           "[loader][turns]") {
   Turns turns(std::vector<Turn>(3), 0);
   CHECK(epoch(turns, {2, 0, 3}) == std::vector<std::size_t>{0, 2, 0, 2, 2});
@@ -43,7 +43,7 @@ TEST_CASE("A stream that is an epoch ahead waits for the others", "[loader][turn
   CHECK(epoch(turns, {3, 3}) == std::vector<std::size_t>{1, 0, 1, 0, 1});
 }
 
-TEST_CASE("The order of some of the streams is that of all, restricted to them",
+TEST_CASE("The order of a subset of the streams is the order of all, restricted to the subset",
           "[loader][turns]") {
   std::mt19937 random(7);
   for (int i = 0; i < 200; ++i) {

@@ -80,7 +80,7 @@ TEST_CASE("ENE-14 gathered to rank 0, restored by scattering and from the whole 
   CHECK(texts(reports) == std::vector<std::string>(3, "continued"));
 }
 
-TEST_CASE("ENE-14 a list of another length and a rank that is none are refused on every rank",
+TEST_CASE("ENE-14 a list of another length and an invalid rank are refused on every rank",
           "[distributed][ene][fork]") {
   const Job job;
   for (const int ranks : {1, 2, 4}) {
@@ -147,7 +147,7 @@ TEST_CASE("the state of a job goes to one rank and back to all", "[distributed][
   }
 }
 
-TEST_CASE("what is wrong with the state of a job is thrown on every rank", "[distributed][fork]") {
+TEST_CASE("errors in the state of a job are thrown on every rank", "[distributed][fork]") {
   const Job job;
   const auto reports = run_group(3, [&](Comm& comm) {
     const auto loader = job.loader(comm);

@@ -66,7 +66,7 @@ std::map<std::int64_t, int> deliver(const std::vector<PipelineData>& data_of_ran
 
 }  // namespace
 
-TEST_CASE("a shard that one rank cannot open changes nobody's division", "[loader][broken]") {
+TEST_CASE("a shard that one rank cannot open does not change the division", "[loader][broken]") {
   const TempDir folder;
   std::string path = folder.path();
   SECTION("plain tars, which were indexed before") {
@@ -122,7 +122,7 @@ TEST_CASE("a shard that one rank cannot open changes nobody's division", "[loade
   CHECK(deliver({damaged, damaged}).size() == 540);
 }
 
-TEST_CASE("too many open files end the stream whatever the policy says", "[loader][broken]") {
+TEST_CASE("too many open files end the stream, whatever the policy", "[loader][broken]") {
   if (ENERGON_ADDRESS_SANITIZER) {
     return energon::testing::skip_case("the sanitizer needs descriptors of its own");
   }

@@ -185,7 +185,7 @@ TEST_CASE("a crash in a function of several samples names them and the place of 
   check(pack, "pack_selected_samples");
 }
 
-TEST_CASE("a crash in a filter names the sample, in an iter map those that it took",
+TEST_CASE("a crash in a filter names the sample, in an iter map all samples taken",
           "[loader][crash][fork]") {
   const LoaderFixture fixture(
       {.task_encoder = {.encode_sample = [](Sample sample, CallContext&) { return sample; }}});
@@ -225,7 +225,7 @@ TEST_CASE("a crash in a filter names the sample, in an iter map those that it to
       "merge");
 }
 
-TEST_CASE("a hang in a function names the sample, and a death between functions none",
+TEST_CASE("a hang in a function names the sample, a death between functions names none",
           "[loader][crash][fork]") {
   const auto hang = [](Sample sample, CallContext&) {
     while (sample.keys.front() == kKey) {
@@ -256,7 +256,7 @@ TEST_CASE("a hang in a function names the sample, and a death between functions 
   CHECK_FALSE(death.context().sample_key);
 }
 
-TEST_CASE("a note of work is read whole or not at all", "[loader][crash][threads]") {
+TEST_CASE("a note of work is read completely or not at all", "[loader][crash][threads]") {
   energon::CurrentWorkBlock note;
   energon::CurrentWorkWriter writer(note);
   CHECK_FALSE(energon::read_note(note));

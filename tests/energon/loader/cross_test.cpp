@@ -102,7 +102,7 @@ void check_checkpoints(const std::vector<energon::SavableDataLoaderState>& ranks
   }
 }
 
-TEST_CASE("IBM-06 a chain of stages goes on element by element", "[loader][ibm]") {
+TEST_CASE("IBM-06 a chain of stages continues element by element", "[loader][ibm]") {
   const PipelineFactory pipeline = chain();
   const energon::testing::JobSpec spec{
       .world_size = 3, .logical_shards = 15, .shows_contents = true};
@@ -138,7 +138,7 @@ TEST_CASE("IBM-06 also with two workers a rank, from the first checkpoint or a l
   }
 }
 
-TEST_CASE("X-02 five times taken, saved, killed and restored is as uninterrupted",
+TEST_CASE("X-02 taking, saving, killing and restoring five times equals an uninterrupted run",
           "[loader][cross][fork]") {
   TrainOptions options;
   options.batch_size = 2;
@@ -206,7 +206,7 @@ std::uint64_t shared_bytes() {
   return bytes;
 }
 
-TEST_CASE("X-10 how far workers may be ahead changes nothing, and they stop when blocked",
+TEST_CASE("X-10 the prefetch limit does not affect the batches, and blocked workers stop",
           "[loader][cross][fork]") {
   TrainOptions options;
   options.batch_size = 4;
@@ -285,8 +285,7 @@ TEST_CASE("X-04 from every position of two epochs the rest and the next epoch ar
   }
 }
 
-TEST_CASE("X-05 workers that are slow at times change neither order nor state",
-          "[loader][cross][fork]") {
+TEST_CASE("X-05 temporarily slow workers change neither order nor state", "[loader][cross][fork]") {
   const auto pipeline = [](bool is_slow) {
     TrainOptions options;
     options.batch_size = 2;
@@ -306,8 +305,7 @@ TEST_CASE("X-05 workers that are slow at times change neither order nor state",
   CHECK(certificate_of(fast.save_state_rank()) == certificate_of(slow.save_state_rank()));
 }
 
-TEST_CASE("X-07 of a state file that is cut, flipped, or of the future nothing is accepted",
-          "[loader][cross]") {
+TEST_CASE("X-07 a state file that is truncated, flipped or too new is refused", "[loader][cross]") {
   TrainOptions options;
   options.batch_size = 2;
   const PipelineFactory pipeline = in_memory({20}, options);
@@ -355,7 +353,7 @@ TEST_CASE("X-07 of a state file that is cut, flipped, or of the future nothing i
   CHECK(take(loader, 15) == take(reference, 15));
 }
 
-TEST_CASE("X-11 of data that changed since the save nothing is restored, and the shard is named",
+TEST_CASE("X-11 data that changed since the save is refused, and the shard is named",
           "[loader][cross]") {
   const energon::testing::TempDir folder;
   const auto prepared = [&](const std::vector<std::int64_t>& counts) {
@@ -385,7 +383,7 @@ TEST_CASE("X-11 of data that changed since the save nothing is restored, and the
   prepared({5, 7, 6})->restore_state_rank(energon::read_loader_state(file));
 }
 
-TEST_CASE("X-12 of no data the epoch is over at once, again and again", "[loader][cross][fork]") {
+TEST_CASE("X-12 without data, each epoch ends at once", "[loader][cross][fork]") {
   TrainOptions options;
   options.repeat = false;
   for (const int workers : {0, 2}) {
@@ -403,7 +401,7 @@ TEST_CASE("X-12 of no data the epoch is over at once, again and again", "[loader
   }
 }
 
-TEST_CASE("X-12 a tar without samples is passed over, also at the ends", "[loader][cross][fork]") {
+TEST_CASE("X-12 a tar without samples is skipped, also at the ends", "[loader][cross][fork]") {
   TrainOptions options;
   options.repeat = false;
   const energon::testing::TempDir folder;
@@ -426,7 +424,7 @@ TEST_CASE("X-12 a tar without samples is passed over, also at the ends", "[loade
 // A header that rots on the disk leaves the time of its file as it was, and costs its sample only.
 // A file with another time is compared with its index before it is read, and is refused as a whole
 // if it differs.
-TEST_CASE("X-12 past a tar that is damaged in the middle, each position resumes the same",
+TEST_CASE("X-12 with a tar damaged in the middle, each position resumes the same",
           "[loader][cross][fork]") {
   const bool keeps_time = GENERATE(true, false);
   CAPTURE(keeps_time);

@@ -195,7 +195,7 @@ TEST_CASE("a sample left out of an epoch that a limit ended is noticed", "[loade
       Catch::Contains("its epochs left out"));
 }
 
-TEST_CASE("where functions decide, the stage is named, and the job's own pipeline tells",
+TEST_CASE("if functions decide, the stage is named, and the job's own pipeline is needed",
           "[loader][items]") {
   TrainOptions options = order();
   std::string stage;

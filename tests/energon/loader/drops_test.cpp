@@ -109,7 +109,7 @@ Numbers bad_below(std::int64_t end) {
 
 }  // namespace
 
-TEST_CASE("what is reported is what preceded the delivered batches", "[loader][drops][fork]") {
+TEST_CASE("reports cover exactly what preceded the delivered batches", "[loader][drops][fork]") {
   for (const int workers : {0, 1}) {
     CAPTURE(workers);
     const Picky picky;
@@ -171,7 +171,7 @@ TEST_CASE("a state saved at any batch resumes at the right sample, healed or not
   check_resumed(true);
 }
 
-TEST_CASE("an epoch that ends with bad samples is left behind by a restore, healed or not",
+TEST_CASE("a restore gets past an epoch that ends with bad samples, healed or not",
           "[loader][drops][fork]") {
   // Worker 4 of 6 has the shard of which all samples are bad: it makes no batch at all.
   const Picky picky;
@@ -191,7 +191,7 @@ TEST_CASE("an epoch that ends with bad samples is left behind by a restore, heal
   CHECK(rest_of_epoch(*healed).size() == 53);
 }
 
-TEST_CASE("statistics add up over stops, and say what was delivered",
+TEST_CASE("statistics add up over stops, and count what was delivered",
           "[loader][statistics][fork]") {
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
@@ -239,8 +239,7 @@ TEST_CASE("the statistics of a dead worker can still be read", "[loader][statist
   CHECK(loader->stats().workers.at(0).batches >= 2);
 }
 
-TEST_CASE("a loader for evaluation has the statistics of its last iteration",
-          "[loader][statistics][fork]") {
+TEST_CASE("a basic loader has the statistics of its last iteration", "[loader][statistics][fork]") {
   const Picky picky;
   const energon::BasicDataLoader loader(picky.pipeline(), with_workers(1));
   CHECK(loader.stats().consumer.batches == 0);
@@ -260,7 +259,7 @@ TEST_CASE("a loader for evaluation has the statistics of its last iteration",
   CHECK(loader.stats().consumer.batches == 1);
 }
 
-TEST_CASE("a stage that fails endlessly sends its reports all the same", "[loader][drops][fork]") {
+TEST_CASE("a stage that fails endlessly still sends its reports", "[loader][drops][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {1000});
   SavableDataLoader loader(
@@ -278,7 +277,7 @@ TEST_CASE("a stage that fails endlessly sends its reports all the same", "[loade
   CHECK(stats.newest_reports.back().consecutive == 2499);
 }
 
-TEST_CASE("a quarantine line that a crash cut off does not swallow the next one",
+TEST_CASE("a quarantine line truncated by a crash does not swallow the next one",
           "[loader][drops]") {
   const TempDir folder;
   const std::string path = folder.write("bad.jsonl", "{\"dataset\":\"/d\",\"sha");
@@ -302,7 +301,7 @@ TEST_CASE("a quarantine line that a crash cut off does not swallow the next one"
                     Catch::Contains("none/bad.jsonl"));
 }
 
-TEST_CASE("two processes write one quarantine file, and every line is whole",
+TEST_CASE("two processes write one quarantine file, and every line is complete",
           "[loader][drops][fork]") {
   constexpr int kLines = 400;
   const TempDir folder;
@@ -367,7 +366,7 @@ TEST_CASE("the quarantine file has a line for each sample that was left out",
   }
 }
 
-TEST_CASE("an epoch of which a rank can use nothing is empty there, and counted",
+TEST_CASE("an epoch without usable samples on a rank is empty there, and counted",
           "[loader][drops][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {12});
@@ -411,7 +410,7 @@ TEST_CASE("an epoch of which a rank can use nothing is empty there, and counted"
   }
 }
 
-TEST_CASE("a loop over epochs of which nothing can be used is an error", "[loader][drops][fork]") {
+TEST_CASE("a loop over epochs without usable samples is an error", "[loader][drops][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {12});
   const auto make = energon::train_pipeline(
@@ -430,8 +429,7 @@ TEST_CASE("a loop over epochs of which nothing can be used is an error", "[loade
   }
 }
 
-TEST_CASE("a dataset that cannot be read does not hide one that is drawn seldom",
-          "[loader][drops]") {
+TEST_CASE("an unreadable dataset does not hide one that is drawn rarely", "[loader][drops]") {
   const TempDir broken_folder;
   const TempDir folder;
   const auto broken = numbered_dataset(broken_folder, {5});

@@ -90,7 +90,7 @@ TEST_CASE("ENE-17 batches are rebuilt from their keys in a fresh process", "[loa
              Catch::Contains("refers to leaf 2, but the pipeline has 2"));
 }
 
-TEST_CASE("ENE-20 the debug log tells what was delivered", "[loader][ene][fork]") {
+TEST_CASE("ENE-20 the debug log records what was delivered", "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .repeat = false}, {40});
   for (const int workers : {0, 2}) {
     CAPTURE(workers);

@@ -25,7 +25,7 @@ TEST_CASE("ENE-07 fewer checkpoints than batches in flight are refused", "[loade
   CHECK_NOTHROW(fixture.loader(2, {.prefetch_factor = 4, .n_checkpoints = 5}));
 }
 
-TEST_CASE("ENE-12 states that do not fit are refused with both numbers, and nothing is applied",
+TEST_CASE("ENE-12 mismatched states are refused with both numbers, and nothing is applied",
           "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto expected = take(*fixture.loader(2), 9);

@@ -94,7 +94,7 @@ TEST_CASE("ENE-04 restoring and saving at once gives the same state", "[loader][
   }
 }
 
-TEST_CASE("ENE-05 restore, take one, save: the offset of silent workers is not lost",
+TEST_CASE("ENE-05 restore, take one, save: the offset of idle workers is not lost",
           "[loader][ene][fork]") {
   const LoaderFixture fixture({});
   const auto reference = take(*fixture.loader(3), 23);
@@ -132,7 +132,7 @@ class SharedCounts {
 
 }  // namespace
 
-TEST_CASE("ENE-06 a restored loader reads none of what was delivered, however old the checkpoint",
+TEST_CASE("ENE-06 a restored loader does not read delivered data, however old the checkpoint",
           "[loader][ene][fork]") {
   constexpr std::int64_t kSamples = 600;
   SharedCounts read(kSamples);
@@ -231,7 +231,7 @@ TEST_CASE("ENE-09 an exhausted worker waits for the others, at every save point"
   }
 }
 
-TEST_CASE("ENE-10 a state after the last batch, before and after the end was seen",
+TEST_CASE("ENE-10 a state after the last batch, before and after the end is reported",
           "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   for (const int workers : {0, 2}) {
@@ -253,8 +253,9 @@ TEST_CASE("ENE-10 a state after the last batch, before and after the end was see
   }
 }
 
-TEST_CASE("ENE-11 a loop that is left goes on, then comes a full epoch, and the size is the rank's",
-          "[loader][ene][fork]") {
+TEST_CASE(
+    "ENE-11 an interrupted loop continues, then comes a full epoch, and the size is the rank's",
+    "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 4, .repeat = false});
   for (const int workers : {0, 2}) {
     std::multiset<std::int64_t> samples;  // of all ranks

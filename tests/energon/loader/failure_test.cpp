@@ -65,7 +65,7 @@ void wait_for_death(int pid) {
 
 }  // namespace
 
-TEST_CASE("ENE-21 a killed worker ends next with its name and signal, and leaves a position only",
+TEST_CASE("ENE-21 next() reports a killed worker with name and signal, and the position remains",
           "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto before = ProcessCounts::now();
@@ -90,7 +90,7 @@ TEST_CASE("ENE-21 a killed worker ends next with its name and signal, and leaves
   CHECK(ProcessCounts::settled(before) == before);
 }
 
-TEST_CASE("stop ends all workers also when one died idle, and tells", "[loader][fork]") {
+TEST_CASE("stop ends all workers, and reports one that died idle", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto before = ProcessCounts::now();
   {
@@ -109,7 +109,7 @@ TEST_CASE("stop ends all workers also when one died idle, and tells", "[loader][
   CHECK(ProcessCounts::settled(before) == before);
 }
 
-TEST_CASE("what a dataset of the user's throws in a worker has the code of user functions",
+TEST_CASE("an exception of a user's dataset in a worker has the code of user functions",
           "[loader][fork]") {
   energon::SavableDataLoader loader(
       [](const energon::PipelineContext& /*context*/) {
@@ -142,7 +142,7 @@ TEST_CASE("an Error of any code that a function throws in a worker arrives at on
   }
 }
 
-TEST_CASE("a fork server that was killed is named, not a worker", "[loader][fork]") {
+TEST_CASE("a killed fork server is named, not a worker", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto loader = fixture.loader(2);
   take(*loader, 3);
@@ -164,7 +164,7 @@ TEST_CASE("a fork server that was killed is named, not a worker", "[loader][fork
   }
 }
 
-TEST_CASE("a timeout of the largest value is none", "[loader][fork]") {
+TEST_CASE("the largest timeout means no limit", "[loader][fork]") {
   const LoaderFixture fixture(
       {.task_encoder = {.encode_sample = at_call(0, [] { ::usleep(300'000); })}, .batch_size = 2});
   const auto loader = fixture.loader(2, {.timeout = std::chrono::milliseconds::max()});
@@ -172,7 +172,7 @@ TEST_CASE("a timeout of the largest value is none", "[loader][fork]") {
   CHECK(loader->save_state_rank().batch_index == 20);
 }
 
-TEST_CASE("a loader goes on from its last state after a worker died", "[loader][fork]") {
+TEST_CASE("a loader continues from its last state after a worker died", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const auto reference = take(*fixture.loader(2), 20);
   const auto loader = fixture.loader(2);
@@ -184,7 +184,7 @@ TEST_CASE("a loader goes on from its last state after a worker died", "[loader][
   CHECK(take(*loader, 11) == std::vector(reference.begin() + 9, reference.end()));
 }
 
-TEST_CASE("what a function throws in a worker is thrown by next, with worker and sample",
+TEST_CASE("next() throws what a function throws in a worker, with worker and sample",
           "[loader][fork]") {
   const LoaderFixture fixture(
       {.task_encoder = {.encode_sample =
@@ -317,7 +317,7 @@ TEST_CASE("a batch larger than the limit is refused at once", "[loader][fork]") 
   CHECK(error.code() == ErrorCode::kResourceExhausted);
 }
 
-TEST_CASE("a value that a function keeps is copied, not sent away under it", "[loader][fork]") {
+TEST_CASE("a value that a function keeps is copied, not given away", "[loader][fork]") {
   // The function keeps the bytes of the first sample and compares them with each later one's: a
   // slot that was published while it still held it would change under its hands.
   const MapFunction keeper = [first = std::make_shared<std::optional<energon::SharedBytes>>(),
@@ -356,7 +356,7 @@ TEST_CASE("a vanished shard is an error that names it", "[loader][fork]") {
   }
 }
 
-TEST_CASE("loaders that end in the middle of an epoch leave nothing behind", "[loader][fork]") {
+TEST_CASE("loaders that end in the middle of an epoch clean up", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   take(*fixture.loader(2), 3);
   const auto before = ProcessCounts::now();
@@ -369,7 +369,7 @@ TEST_CASE("loaders that end in the middle of an epoch leave nothing behind", "[l
   CHECK(ProcessCounts::settled(before) == before);
 }
 
-TEST_CASE("two loaders side by side do not disturb each other", "[loader][fork]") {
+TEST_CASE("two loaders at once do not disturb each other", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto reference = take(*fixture.loader(2), 20);
   const auto first = fixture.loader(2);
@@ -391,7 +391,7 @@ TEST_CASE("a loader may be made in a thread that ends", "[loader][fork]") {
   CHECK(take(*loader, 10).size() == 10);
 }
 
-TEST_CASE("in a forked child the loader is inert, and the parent goes on", "[loader][fork]") {
+TEST_CASE("in a forked child the loader is inert, and the parent continues", "[loader][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   const auto reference = take(*fixture.loader(2), 10);
   auto loader = fixture.loader(2);

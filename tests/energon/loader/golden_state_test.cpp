@@ -95,7 +95,7 @@ energon::FlatState flat_from_json(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
-TEST_CASE("golden: a rank with every stage goes on", "[loader][golden]") {
+TEST_CASE("golden: a rank with every stage continues", "[loader][golden]") {
   const TempDir folder;
   check_position({.name = "every_stage",
                   .pipeline = energon::testing::every_stage(numbered_dataset(folder, kTens)),
@@ -104,7 +104,7 @@ TEST_CASE("golden: a rank with every stage goes on", "[loader][golden]") {
                   .has_json = true});
 }
 
-TEST_CASE("golden: batches of tars and lines in order go on", "[loader][golden]") {
+TEST_CASE("golden: batches of tars and lines in order continue", "[loader][golden]") {
   const TempDir folder;
   energon::testing::write_jsonl(folder, "lines.jsonl", 23);
   check_position({.name = "in_order",
@@ -115,7 +115,7 @@ TEST_CASE("golden: batches of tars and lines in order go on", "[loader][golden]"
                   .has_json = true});
 }
 
-TEST_CASE("golden: draws that are exactly a sum of weights go on", "[loader][golden]") {
+TEST_CASE("golden: draws that are exactly a sum of weights continue", "[loader][golden]") {
   check_position({.name = "tie_of_slices",
                   .pipeline = energon::testing::equal_slices(),
                   .options = {.worker_config = {.seed_offset = energon::testing::kTieOfSlices}},
@@ -128,7 +128,7 @@ TEST_CASE("golden: draws that are exactly a sum of weights go on", "[loader][gol
                   .after = 20});
 }
 
-TEST_CASE("golden: logical shards that workers saved with offsets go on",
+TEST_CASE("golden: logical shards that workers saved with offsets continue",
           "[loader][golden][fork]") {
   const TempDir folder;
   const WorkerConfig layout{.rank = 1, .world_size = 2, .logical_shards = 6};
@@ -142,7 +142,7 @@ TEST_CASE("golden: logical shards that workers saved with offsets go on",
                  writing);
 }
 
-TEST_CASE("golden: a job goes on, from its file and from its flat form", "[loader][golden]") {
+TEST_CASE("golden: a job continues from its file and from its flat form", "[loader][golden]") {
   constexpr std::size_t kBefore = 9;
   constexpr std::size_t kAfter = 9;
   const TempDir folder;

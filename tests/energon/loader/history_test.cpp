@@ -114,7 +114,7 @@ const std::optional<std::int64_t> kNoInterval;
 
 }  // namespace
 
-TEST_CASE("the state after each earlier batch is the one that was saved there",
+TEST_CASE("the state at each earlier batch equals the state saved there",
           "[loader][history][fork]") {
   for (const int workers : {0, 1, 3}) {
     for (const auto& interval :
@@ -138,7 +138,7 @@ TEST_CASE("the state after each earlier batch is the one that was saved there",
   }
 }
 
-TEST_CASE("a state beyond the history is refused with the earliest one that is kept",
+TEST_CASE("a state beyond the history is refused with the earliest available one",
           "[loader][history][fork]") {
   for (const int workers : {0, 2}) {
     for (const std::int64_t history : {0, 1, 10}) {
@@ -164,7 +164,7 @@ TEST_CASE("a state beyond the history is refused with the earliest one that is k
   }
 }
 
-TEST_CASE("the bytes of the history bound how far back it reaches", "[loader][history][fork]") {
+TEST_CASE("the byte limit of the history bounds its reach", "[loader][history][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 1000}, {2000});
   for (const int workers : {0, 1}) {
     CAPTURE(workers);
@@ -374,7 +374,7 @@ class SparseStreams {
 
 }  // namespace
 
-TEST_CASE("the history of a stream without batches is given up with the epochs",
+TEST_CASE("the history of a stream without batches is dropped with the epochs",
           "[loader][history]") {
   energon::CheckpointHistory history(1 << 20);
   history.begin(std::vector<energon::SavableDatasetCheckpoint>(1));
@@ -408,7 +408,7 @@ TEST_CASE("the history of a stream without batches is given up with the epochs",
   }
 }
 
-TEST_CASE("epochs in which a stream gives nothing hide no earlier state",
+TEST_CASE("epochs in which a stream yields nothing hide no earlier state",
           "[loader][history][fork]") {
   for (const int workers : {0, 1, 2}) {
     for (std::int64_t seed = 0; seed < 12; ++seed) {
@@ -440,8 +440,7 @@ TEST_CASE("epochs in which a stream gives nothing hide no earlier state",
   }
 }
 
-TEST_CASE("saves during an epoch after which nothing was delivered are positions, too",
-          "[loader][history]") {
+TEST_CASE("saves during an epoch without deliveries are valid positions", "[loader][history]") {
   for (std::int64_t seed = 0; seed < 12; ++seed) {
     CAPTURE(seed);
     const SparseStreams streams(seed);
@@ -631,7 +630,7 @@ void check_rewinds(const PipelineFactory& pipeline, const LoaderOptions& options
 
 }  // namespace
 
-TEST_CASE("300 random pipelines and layouts: after a rewind comes what came before",
+TEST_CASE("300 random pipelines and layouts: a rewind repeats the same batches",
           "[loader][history][property][fork]") {
   const LoaderFixture fixture({}, {7, 30, 18});
   const LoaderFixture other({}, {13});  // to blend with
@@ -776,7 +775,7 @@ TEST_CASE("a function that next() calls may save", "[loader][history][two_thread
 
 // Each call of a loader with workers ends at once in a child, whatever another thread held when it
 // was forked.
-TEST_CASE("a child that is forked while another thread saves hangs in no call",
+TEST_CASE("a child forked while another thread saves does not hang",
           "[loader][history][two_threads][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
     return energon::testing::skip_case("what the thread holds at the fork is a leak in the child");

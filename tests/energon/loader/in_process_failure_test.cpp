@@ -53,14 +53,14 @@ void check_sticky(const PipelineFactory& pipeline, ErrorCode code, const std::st
 
 }  // namespace
 
-TEST_CASE("an exception of a dataset of the user's is thrown again by every next()", "[loader]") {
+TEST_CASE("every next() repeats the exception of a user's dataset", "[loader]") {
   check_sticky(failing_once(std::runtime_error("the disk is gone")), ErrorCode::kUserFunction,
                "the pipeline failed: the disk is gone");
   check_sticky(failing_once(17), ErrorCode::kUserFunction, "not a std::exception");
   check_sticky(failing_once(std::bad_alloc()), ErrorCode::kResourceExhausted, "out of memory");
 }
 
-TEST_CASE("after an exception the stream goes on from a state, with the batch it was about",
+TEST_CASE("after an exception, the stream continues from a state with the failed batch",
           "[loader]") {
   SavableDataLoader loader(failing_once(std::logic_error("a bug")));
   CHECK(next_key(loader) == "0");
@@ -75,7 +75,7 @@ TEST_CASE("after an exception the stream goes on from a state, with the batch it
   }
 }
 
-TEST_CASE("what a function throws while a sample is rebuilt by key is an error of a user function",
+TEST_CASE("an exception while a sample is rebuilt by key is an error of a user function",
           "[loader]") {
   bool is_broken = false;
   energon::TrainOptions options;
@@ -97,7 +97,7 @@ TEST_CASE("what a function throws while a sample is rebuilt by key is an error o
   CHECK(loader->restore_sample(key).restore_key == key);
 }
 
-TEST_CASE("an exception of a failure handler is thrown again by every next()", "[loader]") {
+TEST_CASE("every next() repeats the exception of a failure handler", "[loader]") {
   energon::TrainOptions options;
   options.task_encoder.encode_sample =
       energon::MapFunction([](energon::Sample sample, energon::CallContext& context) {

@@ -140,7 +140,8 @@ TEST_CASE_METHOD(ProcessFixture,
   }
 }
 
-TEST_CASE_METHOD(ProcessFixture, "functions that write to numbers of the trainer damage nothing",
+TEST_CASE_METHOD(ProcessFixture,
+                 "functions that write to descriptor numbers of the trainer do no damage",
                  "[loader][inherited][fork]") {
   std::vector<std::pair<UniqueFd, UniqueFd>> pipes;
   std::vector<int> numbers;
@@ -171,7 +172,7 @@ TEST_CASE_METHOD(ProcessFixture, "functions that write to numbers of the trainer
   }
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a port and a pipe that the trainer closes are free at once",
+TEST_CASE_METHOD(ProcessFixture, "a port and a pipe closed by the trainer are free at once",
                  "[loader][inherited][fork]") {
   const LoaderFixture fixture(calling([](Sample&) {}));
   std::uint16_t port = 0;
@@ -205,7 +206,7 @@ TEST_CASE_METHOD(ProcessFixture, "functions read files that the trainer has open
   CHECK(batch->text_list("text") == std::vector<std::string_view>{"3456", "3456"});
 }
 
-TEST_CASE_METHOD(ProcessFixture, "when the trainer executes another program, no worker stays",
+TEST_CASE_METHOD(ProcessFixture, "when the trainer executes another program, all workers end",
                  "[loader][inherited][fork]") {
   const LoaderFixture fixture(calling([](Sample&) {}));
   // Orphans become our children, so that none can hide.
@@ -236,7 +237,7 @@ TEST_CASE_METHOD(ProcessFixture, "when the trainer executes another program, no 
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "the memory of a closed loader is not kept by a younger one",
+TEST_CASE_METHOD(ProcessFixture, "a newer loader does not keep the memory of a closed one",
                  "[loader][inherited][fork]") {
   const LoaderFixture fixture(calling([](Sample&) {}), energon::testing::kFx55, 20'000);
   auto first = fixture.loader(2);

@@ -160,7 +160,7 @@ TEST_CASE("IBM-12 fewer logical shards than workers are refused with both number
   CHECK_NOTHROW(construct({.world_size = 4, .logical_shards = 10, .allow_uneven = true}));
 }
 
-TEST_CASE("IBM-16 each worker ends once, the loader says so once, then comes the next epoch",
+TEST_CASE("IBM-16 each worker ends once, the loader reports it once, then comes the next epoch",
           "[loader][ibm][fork]") {
   const LoaderFixture fixture(one_epoch(), {100});
   for (const int workers : {0, 3}) {

@@ -81,7 +81,8 @@ std::string error_under(const LoaderFixture& fixture, int resource, rlim_t limit
 
 }  // namespace
 
-TEST_CASE("arenas take what they can need, or their share of what there is", "[loader][limits]") {
+TEST_CASE("arenas take the space they may need, or their share of the available space",
+          "[loader][limits]") {
   const ChannelOptions wanted = default_channel();
   REQUIRE(wanted.arena.limit_bytes == 2 * kGiB);
   const std::uint64_t all = channel_footprint(wanted);
@@ -107,8 +108,7 @@ TEST_CASE("an arena is not larger than the machine's memory", "[loader][limits]"
   CHECK(fit_into(wanted, space(kNoLimit), 1).arena.limit_bytes <= energon::physical_memory_bytes());
 }
 
-TEST_CASE("address space that cannot do is refused with the options to change",
-          "[loader][limits]") {
+TEST_CASE("insufficient address space is refused with options and flags", "[loader][limits]") {
   CHECK_THAT(
       error_of([] { fit_into(default_channel(), space(kGiB), 4); }, ErrorCode::kResourceExhausted),
       Catch::Contains("ulimit -v") && Catch::Contains("134217728 bytes") &&
@@ -137,7 +137,7 @@ TEST_CASE("a loader works under a limit of address space", "[loader][limits][for
   CHECK(under(kGiB / 2).exit_code == 3);
 }
 
-TEST_CASE("what stops a worker before its first batch is told with its text",
+TEST_CASE("an error that stops a worker before its first batch is reported with its text",
           "[loader][limits][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   if (!ENERGON_ADDRESS_SANITIZER) {
@@ -268,7 +268,7 @@ std::uint64_t mapped_bytes() {
 
 }  // namespace
 
-TEST_CASE("a batch that is kept from each of many runs costs its own memory only",
+TEST_CASE("keeping a batch from each of many runs costs only the memory of the batches",
           "[loader][limits][fork]") {
   constexpr std::size_t kRuns = 300;
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -307,7 +307,7 @@ TEST_CASE("a batch that is kept from each of many runs costs its own memory only
   CHECK(mapped_bytes() == 0);
 }
 
-TEST_CASE("batches that outlive their loader cost their own memory only",
+TEST_CASE("batches that outlive their loader cost only their own memory",
           "[loader][limits][fork]") {
   const LoaderFixture fixture({.batch_size = 4}, {40}, 25'000);
   SharedMemoryWatch watch;

@@ -284,13 +284,13 @@ void check_all(Mutants& mutants, std::size_t byte_stride) {
 
 }  // namespace
 
-TEST_CASE("each changed state of all stages is refused, or goes on", "[loader][state]") {
+TEST_CASE("each changed state of all stages is refused, or continues", "[loader][state]") {
   const TempDir folder;
   Mutants mutants(energon::testing::every_stage(numbered_dataset(folder, kTens)), {}, 10);
   check_all(mutants, 31);
 }
 
-TEST_CASE("each changed state of batches in order is refused, or goes on", "[loader][state]") {
+TEST_CASE("each changed state of batches in order is refused, or continues", "[loader][state]") {
   const TempDir folder;
   energon::testing::write_jsonl(folder, "lines.jsonl", 23);
   Mutants mutants(energon::testing::batches_in_order(numbered_dataset(folder, kTens),

@@ -56,7 +56,8 @@ std::string restored(const PipelineFactory& pipeline, const SavableDataLoaderSta
 
 }  // namespace
 
-TEST_CASE("the state of data of the same names, counts and sizes is refused", "[loader][state]") {
+TEST_CASE("a state of other data with the same names, counts and sizes is refused",
+          "[loader][state]") {
   const TempDir here;
   const TempDir there;
   write_shard(here, {100, 900, 100}, 'x');
@@ -110,7 +111,7 @@ TEST_CASE("the state of a prepared dataset is refused when only the digest of an
   CHECK(restored(pipeline(there), state) == "no error");
 }
 
-TEST_CASE("a state is of all parts or of those that dataset.yaml chose", "[loader][state]") {
+TEST_CASE("a state depends on the parts that dataset.yaml selects", "[loader][state]") {
   const TempDir folder;
   write_shard(folder, {100, 900}, 'x');
   const auto pipeline = [&](const std::optional<std::vector<std::string>>& parts) {
@@ -127,7 +128,7 @@ TEST_CASE("a state is of all parts or of those that dataset.yaml chose", "[loade
   CHECK_THAT(restored(others, state_of(some)), Catch::Contains("leaves[0].parts"));
 }
 
-TEST_CASE("the copy of a dataset takes its states", "[loader][state]") {
+TEST_CASE("a copy of a dataset accepts its states", "[loader][state]") {
   const TempDir here;
   const TempDir there;
   write_shard(here, {100, 900}, 'x');
@@ -136,7 +137,7 @@ TEST_CASE("the copy of a dataset takes its states", "[loader][state]") {
   CHECK(restored(pipeline_over(there), state) == "no error");
 }
 
-TEST_CASE("checksums tell data apart whose indexes are equal", "[loader][state]") {
+TEST_CASE("checksums distinguish data with equal indexes", "[loader][state]") {
   const TempDir here;
   const TempDir there;
   const auto prepared = [](const TempDir& folder, char content) {
@@ -162,7 +163,7 @@ TEST_CASE("checksums tell data apart whose indexes are equal", "[loader][state]"
              Catch::Contains("config.pipeline.leaves[0].checksums: "));
 }
 
-TEST_CASE("a shard name that is not UTF-8 stands escaped in a state, another name is refused",
+TEST_CASE("a shard name that is not UTF-8 is escaped in a state, another name is refused",
           "[loader][state]") {
   const TempDir folder;
   TarBuilder tar;

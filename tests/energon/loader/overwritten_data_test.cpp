@@ -47,7 +47,7 @@ void damage(const std::string& tar) {
 
 }  // namespace
 
-TEST_CASE("a loader goes on with the right bytes, or ends, when a prepare drops the checksums",
+TEST_CASE("a loader continues with the right bytes, or ends, when a prepare drops the checksums",
           "[loader][overwritten][fork]") {
   const TempDir folder;
   energon::testing::write_numbered_shards(folder, energon::testing::kTens);

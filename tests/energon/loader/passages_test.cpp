@@ -74,8 +74,7 @@ TEST_CASE("passages of a logical shard overlap by less than its shuffle buffer, 
   }
 }
 
-TEST_CASE("batches left and batches of an epoch make no pipelines after the first call",
-          "[loader][sizes][fork]") {
+TEST_CASE("counting batches makes no pipelines after the first call", "[loader][sizes][fork]") {
   int made = 0;
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false});
   const energon::PipelineFactory pipeline = [&](const energon::PipelineContext& context) {

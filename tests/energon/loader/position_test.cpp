@@ -136,7 +136,7 @@ int parent_of(int pid) {
 
 }  // namespace
 
-TEST_CASE("what the workers answer to get_checkpoint is what is read from their memory",
+TEST_CASE("the workers' answers to get_checkpoint equal what is read from their memory",
           "[loader][position][fork]") {
   for (const std::optional<std::int64_t> interval :
        {std::optional<std::int64_t>(), {0}, {1}, {2}, {5}}) {
@@ -200,7 +200,7 @@ TEST_CASE("a batch that cannot be written into the debug log is not lost",
   }
 }
 
-TEST_CASE("after a worker was killed between two calls the position is saved and goes on",
+TEST_CASE("after a worker was killed between two calls, the position can be saved and continued",
           "[loader][position][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const Labels reference = take(*fixture.loader(2), 40);
@@ -223,7 +223,7 @@ TEST_CASE("after a worker was killed between two calls the position is saved and
   }
 }
 
-TEST_CASE("after the fork server was killed the position is saved and goes on",
+TEST_CASE("after the fork server was killed, the position can be saved and continued",
           "[loader][position][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7});
   const Labels reference = take(*fixture.loader(2), 600);
@@ -239,7 +239,8 @@ TEST_CASE("after the fork server was killed the position is saved and goes on",
         tail(reference, 9 + more.labels.size(), 20));
 }
 
-TEST_CASE("after a function threw the position is saved and goes on", "[loader][position][fork]") {
+TEST_CASE("after a function threw, the position can be saved and continued",
+          "[loader][position][fork]") {
   for (const int workers : {0, 1, 3}) {
     for (const std::optional<std::int64_t> interval :
          {std::optional<std::int64_t>(), {0}, {1}, {3}}) {
@@ -293,7 +294,7 @@ TEST_CASE("an error in the first batch of an epoch leaves the position at the en
   }
 }
 
-TEST_CASE("after a worker that died, hung or ran out of memory the position is saved and goes on",
+TEST_CASE("after a worker died, hung or ran out of memory, the position can be saved and continued",
           "[loader][position][fork]") {
   struct Case {
     std::function<void()> action;
@@ -324,8 +325,9 @@ TEST_CASE("after a worker that died, hung or ran out of memory the position is s
   CHECK(ProcessCounts::settled(before) == before);
 }
 
-TEST_CASE("after a limit or a broken shard ended the stream the position is saved and goes on",
-          "[loader][position][fork]") {
+TEST_CASE(
+    "after a limit or a broken shard ended the stream, the position can be saved and continued",
+    "[loader][position][fork]") {
   const LoaderFixture fixture({.batch_size = 4}, energon::testing::kFx55, 50'000);
   SECTION("the arena's limit, because the trainer keeps every batch") {
     const auto loader = fixture.loader(
@@ -400,7 +402,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a worker killed before it began leaves the position it was to begin at",
+TEST_CASE("a worker killed before its start leaves its start position",
           "[loader][position][kill][fork]") {
   if (!energon::has_fail_points()) {
     return energon::testing::skip_case("built without fail points");

@@ -116,7 +116,7 @@ TEST_CASE("a call may take longer than the timeout if it reads files meanwhile",
   CHECK(loader->next());
 }
 
-TEST_CASE("a call that hangs is an error after the timeout, however much was done before",
+TEST_CASE("a hanging call is an error after the timeout, however much was done before",
           "[loader][progress][fork]") {
   const LoaderFixture fixture(
       {.task_encoder = {.encode_sample =

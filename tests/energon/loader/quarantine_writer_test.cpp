@@ -51,7 +51,7 @@ TEST_CASE("a quarantine file that cannot be written is refused before anything f
         "no error");
 }
 
-TEST_CASE("a line that could not be written is written later, whole, and once",
+TEST_CASE("a line that could not be written is written later, completely and once",
           "[loader][quarantine]") {
   const TempDir folder;
   QuarantineWriter writer(folder.file("q.jsonl"));

@@ -80,7 +80,7 @@ std::vector<std::string> go_on(const PipelineFactory& pipeline, const LoaderOpti
 
 }  // namespace
 
-TEST_CASE("states go on from both of their forms, in random pipelines", "[loader][state]") {
+TEST_CASE("states continue from both of their forms, in random pipelines", "[loader][state]") {
   for (std::uint32_t seed = 0; seed < 150; ++seed) {
     INFO("seed " << seed);
     Draw draw(seed);
@@ -135,7 +135,7 @@ TEST_CASE("a generator that would repeat too many draws is refused at once", "[l
                  Catch::Contains("at most 1048576"));
 }
 
-TEST_CASE("logical shards that were not needed since a restore are saved as they were",
+TEST_CASE("logical shards that were not needed since a restore are saved unchanged",
           "[loader][state]") {
   const auto leaf =
       std::make_shared<const MemoryLeaf>("", std::vector<std::int64_t>{30, 25, 40, 60});

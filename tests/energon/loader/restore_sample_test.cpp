@@ -66,7 +66,7 @@ std::vector<RestoreKey> first_keys(const LoaderFixture& fixture, int count) {
 
 }  // namespace
 
-TEST_CASE("restore_sample() goes on after the thread that called it has ended", "[loader]") {
+TEST_CASE("restore_sample() works after the thread that called it has ended", "[loader]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 5});
   const std::vector<RestoreKey> keys = first_keys(fixture, 3);
   const auto loader = fixture.loader(0);
@@ -75,7 +75,8 @@ TEST_CASE("restore_sample() goes on after the thread that called it has ended", 
   CHECK(loader->restore_sample(keys[2]).restore_key == keys[2]);
 }
 
-TEST_CASE("the items of a state go on after the thread that asked for them has ended", "[loader]") {
+TEST_CASE("the items of a state continue after the thread that requested them has ended",
+          "[loader]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 5});
   const std::vector<RestoreKey> keys = first_keys(fixture, 3);
   const auto loader = fixture.loader(0);

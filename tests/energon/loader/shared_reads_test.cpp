@@ -90,13 +90,13 @@ TEST_CASE("workers that share large reads deliver what is read in process", "[lo
   CHECK(take(*fixture.loader(2, options), 12) == reference);
 }
 
-TEST_CASE("samples larger than a round of reads arrive whole", "[loader][fork]") {
+TEST_CASE("samples larger than a round of reads arrive complete", "[loader][fork]") {
   const LoaderFixture fixture({}, {2, 1}, 19 * kSampleBytes + 12345);
   const auto reference = take(*fixture.loader(0), 6);
   CHECK(take(*fixture.loader(1), 6) == reference);
 }
 
-TEST_CASE("the thread that helps to read is started by large batches only, and in workers only",
+TEST_CASE("the helper thread is started only by large batches, and only in workers",
           "[loader][fork]") {
   const std::size_t alone = worker_threads(kSmallBatch);
   CHECK(alone == 3);
@@ -109,13 +109,13 @@ TEST_CASE("the thread that helps to read is started by large batches only, and i
   CHECK(energon::testing::ProcessCounts::settled(before).threads == before.threads);
 }
 
-TEST_CASE("on one core nothing helps to read", "[loader][fork]") {
+TEST_CASE("on one core, there is no helper thread", "[loader][fork]") {
   const OnOneCore on_one_core;
   CHECK_FALSE(ReadHelper::can_help());
   CHECK(worker_threads(kLargeBatch) == worker_threads(kSmallBatch));
 }
 
-TEST_CASE("a shard cut off under a worker that shares reads is the error of reading in process",
+TEST_CASE("a shard truncated under a worker that shares reads is the error of reading in process",
           "[loader][fork]") {
   const auto error_with = [](int workers) {
     energon::TrainOptions options{.batch_size = kLargeBatch};
@@ -140,8 +140,7 @@ TEST_CASE("a shard cut off under a worker that shares reads is the error of read
   CHECK(error_with(1) == message);
 }
 
-TEST_CASE("statistics have the CPU time of the thread that helps to read",
-          "[loader][fork][statistics]") {
+TEST_CASE("statistics have the CPU time of the helper thread", "[loader][fork][statistics]") {
   const LoaderFixture fixture({.batch_size = kLargeBatch}, {10, 10}, kSampleBytes);
   const auto in_process = fixture.loader(0);
   take(*in_process, 3);

@@ -91,7 +91,7 @@ const std::vector<std::optional<std::int64_t>> kLifeIntervals = {std::nullopt, {
 
 }  // namespace
 
-TEST_CASE("many short lives deliver the stream, and none replays more than one interval",
+TEST_CASE("many short runs deliver the stream, and none replays more than one interval",
           "[loader][lives][fork]") {
   constexpr std::size_t kLife = 10;
   const energon::testing::TempDir folder;
@@ -117,7 +117,7 @@ TEST_CASE("many short lives deliver the stream, and none replays more than one i
   }
 }
 
-TEST_CASE("the last of many short lives calls as many functions as the second",
+TEST_CASE("the last of many short runs calls as many functions as the second",
           "[loader][lives][fork]") {
   const SharedCount calls;
   const LoaderFixture fixture(grouped([&calls](Sample sample, CallContext&) {
@@ -143,8 +143,7 @@ TEST_CASE("the last of many short lives calls as many functions as the second",
   }
 }
 
-TEST_CASE("without workers, lives that end in a failure replay one life at most",
-          "[loader][lives]") {
+TEST_CASE("without workers, runs that end in a failure replay at most one run", "[loader][lives]") {
   const energon::testing::TempDir folder;
   int calls = 0;
   const LoaderFixture fixture(grouped([&](Sample sample, CallContext&) {
@@ -174,7 +173,7 @@ TEST_CASE("without workers, lives that end in a failure replay one life at most"
   }
 }
 
-TEST_CASE("lives that end anywhere around the end of an epoch deliver the stream",
+TEST_CASE("runs that end anywhere around the end of an epoch deliver the stream",
           "[loader][lives][fork]") {
   TrainOptions options = grouped([](Sample sample, CallContext&) { return sample; });
   options.repeat = false;
@@ -196,7 +195,7 @@ TEST_CASE("lives that end anywhere around the end of an epoch deliver the stream
   }
 }
 
-TEST_CASE("failures before a batch that is never finished count once, when it is",
+TEST_CASE("failures before an unfinished batch count once, when the batch is finished",
           "[loader][lives][drops][fork]") {
   const energon::testing::TempDir folder;
   // More fail in a row than a worker keeps until the end of the batch.
@@ -254,8 +253,7 @@ std::uint64_t deaths(const SavableDataLoader& loader) {
 
 }  // namespace
 
-TEST_CASE("a worker that dies after all of its epoch was delivered fails nothing",
-          "[loader][lives][fork]") {
+TEST_CASE("a worker may die after its whole epoch was delivered", "[loader][lives][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .shuffle_buffer_size = 7, .repeat = false});
   const Labels expected = take(*fixture.loader(2), 100);
   const auto end = static_cast<std::size_t>(std::find(expected.begin(), expected.end(), kEpochEnd) -
@@ -307,7 +305,7 @@ TEST_CASE("a worker that dies after all of its epoch was delivered fails nothing
   CHECK(ProcessCounts::settled(before) == before);
 }
 
-TEST_CASE("a worker that dies before all of its epoch was delivered is an error of stop",
+TEST_CASE("a worker that dies before its whole epoch was delivered is an error of stop",
           "[loader][lives][fork]") {
   const LoaderFixture fixture({.batch_size = 2, .repeat = false});
   const auto loader = fixture.loader(2);

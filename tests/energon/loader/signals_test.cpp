@@ -141,7 +141,7 @@ TEST_CASE_METHOD(ProcessFixture,
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST_CASE("a worker is ended by SIGKILL, not by what asks for an end", "[loader][signals][fork]") {
+TEST_CASE("a worker is ended by SIGKILL, not by termination signals", "[loader][signals][fork]") {
   const LoaderFixture fixture(busy_options());
   const LoaderOptions options{.worker_config = {.num_workers = 2}};
   SavableDataLoader reference(fixture.pipeline(), options);
@@ -164,7 +164,7 @@ TEST_CASE("a worker is ended by SIGKILL, not by what asks for an end", "[loader]
   CHECK_THROWS_WITH(take(loader, 1000), Catch::Contains("worker 1") && Catch::Contains("SIGKILL"));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a job that is stopped for longer than the timeout goes on",
+TEST_CASE_METHOD(ProcessFixture, "a job that is stopped for longer than the timeout continues",
                  "[loader][signals][fork]") {
   energon::TrainOptions slow;
   slow.batch_size = 1;
@@ -222,7 +222,7 @@ TEST_CASE("a handler that a function installs in a worker is called there",
   CHECK(signal_that_came == 0);  // in the trainer
 }
 
-TEST_CASE("a program that a function starts in a worker inherits what is ignored",
+TEST_CASE("a program started by a function in a worker inherits ignored signals",
           "[loader][signals][fork]") {
   const std::string kill_itself = "sh -c 'kill -TERM $$; exit 7'";
   const std::string with_default = "env --default-signal=TERM ";
@@ -243,7 +243,7 @@ TEST_CASE("a program that a function starts in a worker inherits what is ignored
   CHECK(std::get<std::int64_t>(sample->at("ends").base()) == 1);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "handlers, dispositions and mask of the trainer stay as they are",
+TEST_CASE_METHOD(ProcessFixture, "handlers, dispositions and mask of the trainer are unchanged",
                  "[loader][signals][fork]") {
   const LoaderFixture fixture(busy_options());
   const auto child = energon::testing::run_in_child([&] {

@@ -88,7 +88,7 @@ TEST_CASE("the verdict names the stage that takes the CPU", "[loader][statistics
   CHECK_THAT(unmeasured.verdict().text, Catch::Contains("not measured"));
 }
 
-TEST_CASE("the verdict says that cores are missing when workers are ready and wait for one",
+TEST_CASE("the verdict reports a lack of cores when workers are ready and wait for one",
           "[loader][statistics]") {
   const auto verdict_of = [](milliseconds cpu, milliseconds cpu_wait) {
     return of_workers({.busy = milliseconds(1000),
@@ -170,7 +170,7 @@ TEST_CASE("runs add up by the names of stages", "[loader][statistics]") {
   CHECK(sum.stages[1].name == "encode");
 }
 
-TEST_CASE("what a worker counted is read from its memory, and damage has bounds",
+TEST_CASE("the counters of a worker are read from its memory, and damage is bounded",
           "[loader][statistics]") {
   alignas(64) std::array<std::byte, sizeof(StatisticsBlock)> memory{};
   CHECK_THROWS_AS(energon::statistics_in(memory), Error);
@@ -200,7 +200,7 @@ TEST_CASE("what a worker counted is read from its memory, and damage has bounds"
   CHECK(worker.busy.count() > 0);
 }
 
-TEST_CASE("reports cross as they are, in messages of bounded size", "[loader][statistics]") {
+TEST_CASE("reports arrive unchanged, in messages of bounded size", "[loader][statistics]") {
   std::vector<FailureReport> reports = {report_of(1), report_of(0), report_of(3)};
   reports[1].is_shard_broken = true;
   const auto messages = energon::encode_reports(reports);
@@ -226,7 +226,7 @@ TEST_CASE("reports cross as they are, in messages of bounded size", "[loader][st
   CHECK(samples == 20'001);
 }
 
-TEST_CASE("the detail of a report crosses once and whole", "[loader][statistics]") {
+TEST_CASE("the detail of a report is sent once and completely", "[loader][statistics]") {
   std::vector<FailureReport> reports = {report_of(2), report_of(20'000), report_of(1),
                                         report_of(1)};
   reports[0].detail = std::string("a\0b", 3);

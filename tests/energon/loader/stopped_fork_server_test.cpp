@@ -83,7 +83,7 @@ TEST_CASE_METHOD(ProcessFixture, "a death is reported although the fork server i
   CHECK(loader->save_state_rank().batch_index >= 3);
 }
 
-TEST_CASE_METHOD(ProcessFixture, "an interrupt is seen although the fork server is stopped",
+TEST_CASE_METHOD(ProcessFixture, "an interrupt is noticed although the fork server is stopped",
                  "[loader][stopped_fork_server][fork]") {
   const LoaderFixture fixture({.batch_size = 2});
   std::optional<Clock::time_point> due;

@@ -117,7 +117,7 @@ void check_allowed(SavableDataLoader& loader, const energon::SavableDataLoaderSt
 
 }  // namespace
 
-TEST_CASE_METHOD(ProcessFixture, "a second thread is refused and changes nothing",
+TEST_CASE_METHOD(ProcessFixture, "a second thread is refused and has no effect",
                  "[loader][two_threads][fork]") {
   for (const int workers : {2, 0}) {
     CAPTURE(workers);
@@ -271,7 +271,7 @@ TEST_CASE_METHOD(ProcessFixture, "a loader that never ran, and one that failed, 
   CHECK_THROWS_WITH(loader->next(), Catch::Contains("closed"));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a child that is forked while next() runs says that it is one",
+TEST_CASE_METHOD(ProcessFixture, "a child forked while next() runs reports that it is a child",
                  "[loader][two_threads][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
     return energon::testing::skip_case("what the thread in next() holds looks lost in the child");

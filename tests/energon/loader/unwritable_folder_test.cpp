@@ -66,7 +66,7 @@ std::map<std::string, fs::file_time_type> listing(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("data is read by who may not write into its folder", "[loader][unwritable][fork]") {
+TEST_CASE("data can be read without write access to its folder", "[loader][unwritable][fork]") {
   if (::geteuid() != 0) {
     return energon::testing::skip_case("only root can become another user");
   }

@@ -226,7 +226,7 @@ TEST_CASE_METHOD(ProcessFixture, "an interrupt shortly before the batch comes en
   CHECK(labels == take(*fixture.loader(1), 6));
 }
 
-TEST_CASE_METHOD(ProcessFixture, "a stream that is interrupted again and again is the same",
+TEST_CASE_METHOD(ProcessFixture, "a repeatedly interrupted stream is the same",
                  "[loader][wait_check][fork]") {
   for (const auto policy : kPolicies) {
     check_interrupted_run(2, milliseconds(130), 13, policy);  // beyond the end of an epoch
@@ -234,8 +234,7 @@ TEST_CASE_METHOD(ProcessFixture, "a stream that is interrupted again and again i
   check_interrupted_run(1, milliseconds(130), 9, energon::EpochPolicy::kStrict);
 }
 
-TEST_CASE("without workers, a stream that is interrupted again and again is the same",
-          "[loader][wait_check]") {
+TEST_CASE("without workers, a repeatedly interrupted stream is the same", "[loader][wait_check]") {
   for (const auto policy : kPolicies) {
     check_interrupted_run(0, milliseconds(25), 13, policy);
   }
@@ -346,7 +345,7 @@ TEST_CASE_METHOD(ProcessFixture, "signals alone end no wait", "[loader][wait_che
   CHECK(calls >= 2);
 }
 
-TEST_CASE("time in which the process itself was stopped ends no wait",
+TEST_CASE("time in which the process itself was stopped does not end a wait",
           "[loader][wait_check][fork]") {
   const auto child = energon::testing::run_in_child([] {
     std::array<int, 2> ends{};

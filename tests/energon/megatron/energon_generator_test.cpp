@@ -29,7 +29,7 @@ std::string with_number(std::string bytes, std::size_t offset, std::int32_t numb
 
 }  // namespace
 
-TEST_CASE("A generator of torch goes on as ours at every place of its words", "[megatron]") {
+TEST_CASE("A generator of torch continues as ours at every position in its words", "[megatron]") {
   const std::uint64_t draws = GENERATE(0, 1, 2, 622, 623, 624, 625, 1248, 100'000, (1 << 20) + 5);
   const std::uint32_t seed = GENERATE(0U, 1U, 4'000'000'000U);
   CAPTURE(draws, seed);
@@ -46,7 +46,7 @@ TEST_CASE("A generator of torch goes on as ours at every place of its words", "[
   CHECK(is_equal);
 }
 
-TEST_CASE("The state of a generator is short where ours is", "[megatron]") {
+TEST_CASE("The state of a generator is short if ours is", "[megatron]") {
   const EnergonGenerator early(torch_generator(7, 100'000));
   CHECK(early.state() == "7 100000");
   CHECK(generator_after(7, 100'000) == "7 100000");
@@ -54,7 +54,7 @@ TEST_CASE("The state of a generator is short where ours is", "[megatron]") {
   CHECK(late.state().size() == 2500);
 }
 
-TEST_CASE("A generator knows how many numbers it gave", "[megatron]") {
+TEST_CASE("A generator knows how many numbers it has drawn", "[megatron]") {
   const std::uint64_t draws = GENERATE(0, 1, 623, 624, 625, 5000);
   const EnergonGenerator generator(torch_generator(11, draws));
   CHECK(generator.has_drawn(draws));
@@ -62,7 +62,7 @@ TEST_CASE("A generator knows how many numbers it gave", "[megatron]") {
   CHECK_FALSE(generator.has_drawn(draws + 624));
 }
 
-TEST_CASE("Bytes that are no generator are refused with their numbers", "[megatron]") {
+TEST_CASE("Bytes that are not a generator are refused with their numbers", "[megatron]") {
   const std::string bytes = torch_generator(3, 10);
   CHECK_THAT(refused_generator(bytes.substr(0, 5055)), Contains("has 5055 bytes, expected 5056"));
   CHECK_THAT(refused_generator(""), Contains("has 0 bytes"));

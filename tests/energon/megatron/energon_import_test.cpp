@@ -93,7 +93,7 @@ Json& leaf_of(Json& rank) { return holder_of(rank, "_active_slice_state"); }
 
 }  // namespace
 
-TEST_CASE("A state of Energon is ours at the same place, at every batch", "[megatron]") {
+TEST_CASE("A state of Energon equals ours at the same position, at every batch", "[megatron]") {
   TrainOptions options = shuffled();
   SECTION("endless") {}
   SECTION("without a shuffle buffer") { options.shuffle_buffer_size = 0; }
@@ -126,7 +126,7 @@ TEST_CASE("Batches that Energon delivered after its state are skipped", "[megatr
   CHECK(take(*loader, 13) == tail(labels, 17, 13));
 }
 
-TEST_CASE("A rank of which no worker had begun starts", "[megatron]") {
+TEST_CASE("A rank without a started worker starts at the beginning", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   const SavableDataLoaderState found = imported(fixture, nullptr);
   CHECK(found.batch_index == 0);
@@ -135,7 +135,7 @@ TEST_CASE("A rank of which no worker had begun starts", "[megatron]") {
   CHECK(take(*loader, 5) == take(*fixture.loader(0), 5));
 }
 
-TEST_CASE("Other settings of the job are refused, and which they may be", "[megatron]") {
+TEST_CASE("Other settings of the job are refused with advice", "[megatron]") {
   const LoaderFixture saved(shuffled());
   const Json rank = saved_by_energon(saved, 10);
   TrainOptions options = shuffled();
@@ -218,7 +218,7 @@ TEST_CASE("A tree whose numbers contradict each other is refused with its place"
       Contains("_restore_keys[0]") && Contains("the key of a sample"));
 }
 
-TEST_CASE("Every entry of a tree that is missing, or of another kind, is named", "[megatron]") {
+TEST_CASE("Every missing or mistyped entry of a tree is named", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   const Json rank = saved_by_energon(fixture, 10);
   int count = 0;
@@ -241,7 +241,7 @@ TEST_CASE("Every entry of a tree that is missing, or of another kind, is named",
   CHECK(count == 60);
 }
 
-TEST_CASE("Counters that no job reaches are refused at once", "[megatron]") {
+TEST_CASE("Impossibly high counters are refused at once", "[megatron]") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   for (const std::string name : {"_epoch_count", "_sample_count"}) {
     CAPTURE(name);
@@ -274,7 +274,7 @@ TEST_CASE("A reference outside the data is refused", "[megatron]") {
       Contains("expected an existing dataset"));
 }
 
-TEST_CASE("Stages that other functions make are refused with what to use", "[megatron]") {
+TEST_CASE("Unsupported stages are refused with an alternative", "[megatron]") {
   const auto renamed = [](const std::string& type) {
     return refused_after(
         [&](Json& rank) { holder_of(rank, "_active_buffer")["__class__"] = type; });
@@ -294,7 +294,7 @@ TEST_CASE("Stages that other functions make are refused with what to use", "[meg
       Contains("generator function"));
 }
 
-TEST_CASE("More batches than there are is an error, not a search without end", "[megatron]") {
+TEST_CASE("More batches than the data has is an error, not an endless search", "[megatron]") {
   TrainOptions options = shuffled();
   options.repeat = false;
   const LoaderFixture fixture(options, {1});  // the second worker has no sample
@@ -309,7 +309,7 @@ TEST_CASE("More batches than there are is an error, not a search without end", "
       Contains("5 batches more than this job has") && Contains("worker: 1"));
 }
 
-TEST_CASE("A long import ends when it is cancelled", "[megatron]") {
+TEST_CASE("A long import can be cancelled", "[megatron]") {
   const LoaderFixture fixture(shuffled());
   Json rank = saved_by_energon(fixture, 6);
   SECTION("while batches are skipped") { rank["workers"][0]["offset"] = std::int64_t{1} << 42; }

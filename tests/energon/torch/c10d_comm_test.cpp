@@ -80,7 +80,7 @@ TEST_CASE("each collective over Gloo gives each rank its bytes", "[torch][distri
   }
 }
 
-TEST_CASE("large and empty messages go over Gloo whole", "[torch][distributed][fork]") {
+TEST_CASE("large and empty messages arrive complete over Gloo", "[torch][distributed][fork]") {
   const auto reports = run_gloo(3, [](Comm& comm) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{20'000'000}}) {
       const std::string mine(size, static_cast<char>('a' + comm.rank()));
@@ -141,7 +141,7 @@ TEST_CASE("ACC-16 a dispatcher over Gloo saved at every step continues exactly",
   }
 }
 
-TEST_CASE("over Gloo the largest timeout is no limit", "[torch][distributed][fork]") {
+TEST_CASE("over Gloo the largest timeout means no limit", "[torch][distributed][fork]") {
   const auto reports = run_gloo(2, exercise, std::chrono::milliseconds::max());
   REQUIRE((texts(reports) == Texts{expected_exercise(0, 2), expected_exercise(1, 2)}));
 }
@@ -284,7 +284,7 @@ class Named final : public GroupBase {
 
 }  // namespace
 
-TEST_CASE("groups that cannot carry bytes of the CPU, or never give up, are refused",
+TEST_CASE("groups that cannot send CPU bytes, or cannot time out, are refused",
           "[torch][distributed]") {
   for (const char* name : {"nccl", "xccl", "hccl", "mpi"}) {
     CAPTURE(name);

@@ -41,12 +41,12 @@ TEST_CASE("a tensor goes to torch and back without a copy", "[torch]") {
   REQUIRE(at::equal(back, original));
 }
 
-TEST_CASE("a tensor that is not contiguous is made so", "[torch]") {
+TEST_CASE("a tensor that is not contiguous is copied to be so", "[torch]") {
   const at::Tensor transposed = at::arange(6, at::kLong).reshape({2, 3}).t();
   REQUIRE(at::equal(energon::to_torch(energon::from_torch(transposed)), transposed));
 }
 
-TEST_CASE("empty and scalar tensors travel", "[torch]") {
+TEST_CASE("empty and scalar tensors are sent", "[torch]") {
   REQUIRE(energon::to_torch(energon::from_torch(at::arange(0, at::kFloat))).numel() == 0);
   REQUIRE(energon::to_torch(energon::from_torch(at::arange(1, at::kDouble).reshape({}))).dim() ==
           0);
@@ -104,7 +104,7 @@ TEST_CASE("a function in a worker may use torch and send tensors", "[torch][fork
   }
 }
 
-TEST_CASE("the tensors of a batch come by name", "[torch]") {
+TEST_CASE("the tensors of a batch are found by name", "[torch]") {
   energon::Sample batch;
   batch.set("image", energon::from_torch(at::arange(6, at::kFloat).reshape({2, 3})));
   batch.set("txt", std::string("not a tensor"));

@@ -36,8 +36,9 @@ using energon::testing::Texts;
 using energon::testing::texts;
 using energon::testing::UnevenLoaders;
 
-TEST_CASE("the state of a dispatched job is that of one rank, and any number of ranks continues it",
-          "[protocols][fork]") {
+TEST_CASE(
+    "the state of a dispatched job is that of one rank, and any number of ranks can continue it",
+    "[protocols][fork]") {
   const UnevenLoaders loaders;
   const TempDir folder;
   const std::string path = folder.file("job.state");
@@ -145,7 +146,7 @@ TEST_CASE("jobs behind adapters save by themselves and continue, on other layout
   }
 }
 
-TEST_CASE("ranks that do not read follow the one that does, where it skips, too",
+TEST_CASE("ranks that do not read follow the reading rank, also when it skips",
           "[protocols][fork]") {
   const UnevenLoaders loaders;
   const TempDir folder;

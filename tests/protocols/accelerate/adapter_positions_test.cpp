@@ -31,7 +31,7 @@ using energon::testing::keys;
 using energon::testing::run_group;
 using energon::testing::UnevenLoaders;
 
-TEST_CASE("a state with adapters goes through a file, JSON and names", "[protocols]") {
+TEST_CASE("a state with adapters survives a file, JSON and a flat map", "[protocols]") {
   const UnevenLoaders loaders;
   SingleProcessComm comm;
   const auto adapter = energon::skip_first_batches(loaders.ending(comm, CommonEnd::kRepeat), 2);
@@ -71,7 +71,7 @@ TEST_CASE("a state with adapters goes through a file, JSON and names", "[protoco
              Catch::Contains("it belongs to a SkipFirst over Shard over Loader"));
 }
 
-TEST_CASE("the batches left are counted exactly, after a restore with other batches, too",
+TEST_CASE("the batches left are counted exactly, also after a restore with another batch size",
           "[protocols]") {
   const UnevenLoaders loaders;
   for (const std::int64_t batch_size : {2, 3, 5}) {
@@ -112,7 +112,7 @@ TEST_CASE("adapters over adapters know how many batches are left", "[protocols]"
   CHECK(std::ssize(keys(outer)) == inner->size().value() - 5);
 }
 
-TEST_CASE("sources with a position of their own are merged, compared and saved rank by rank",
+TEST_CASE("sources with their own position are merged, compared and saved rank by rank",
           "[protocols][fork]") {
   const auto stateless = [](int rank) {
     return energon::StatelessSource(

@@ -53,7 +53,7 @@ SavableDataLoaderState innermost(SavableDataLoaderState state) {
 
 }  // namespace
 
-TEST_CASE("ACC-09 the end of an epoch is told with its last batch, in each pass",
+TEST_CASE("ACC-09 the end of an epoch is reported with its last batch, in each pass",
           "[distributed][acc]") {
   for (const AdapterKind kind : kAdapterKinds) {
     CAPTURE(kind);
@@ -95,7 +95,7 @@ TEST_CASE("ACC-13 a state in the middle continues with the rest, for all adapter
   }
 }
 
-TEST_CASE("ACC-14 after the same batches the source below each adapter has the same state",
+TEST_CASE("ACC-14 after the same batches, the source of each adapter has the same state",
           "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
@@ -133,7 +133,7 @@ TEST_CASE("ACC-14 after the same batches the source below each adapter has the s
   }
 }
 
-TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed and streamed",
+TEST_CASE("ACC-15 two ranks saved at step 2 continue with the rest, indexed and streamed",
           "[distributed][acc][fork]") {
   const RealLoaders loaders;
   const TempDir folder;
@@ -201,7 +201,8 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with what was left, indexed
   }
 }
 
-TEST_CASE("ACC-18 loading and saving at once gives what was loaded", "[distributed][acc][fork]") {
+TEST_CASE("ACC-18 loading and saving at once returns the loaded state",
+          "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
@@ -223,8 +224,9 @@ TEST_CASE("ACC-18 loading and saving at once gives what was loaded", "[distribut
   }
 }
 
-TEST_CASE("ACC-23 at an adapter's last batch the next epoch follows, at a bare loader's its end",
-          "[distributed][acc][fork]") {
+TEST_CASE(
+    "ACC-23 after an adapter's last batch comes the next epoch, after a bare loader's the end",
+    "[distributed][acc][fork]") {
   const RealLoaders loaders;
   for (const int workers : {0, 2}) {
     CAPTURE(workers);

@@ -79,7 +79,7 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("ACC-01 whole batches in turn, filled up from the first round", "[distributed][acc]") {
+TEST_CASE("ACC-01 whole batches in turn, padded from the first round", "[distributed][acc]") {
   const ShardRule two = {.processes = 2};
   CHECK(show(deal(24, 3, two)[0]) == "[0,1,2][6,7,8][12,13,14][18,19,20]");
   CHECK(show(deal(24, 3, two)[1]) == "[3,4,5][9,10,11][15,16,17][21,22,23]");
@@ -109,7 +109,7 @@ TEST_CASE("ACC-01 whole batches in turn, filled up from the first round", "[dist
   CHECK(deal(0, 3, two) == std::vector<Batches>{{}, {}});
 }
 
-TEST_CASE("ACC-02 each batch cut into equal parts, the last filled up from the first",
+TEST_CASE("ACC-02 each batch cut into equal parts, the last padded from the first",
           "[distributed][acc]") {
   const ShardRule two = {.processes = 2, .split_batches = true};
   const std::string full0 = "[0,1][4,5][8,9][12,13][16,17]";
@@ -131,7 +131,7 @@ TEST_CASE("ACC-02 each batch cut into equal parts, the last filled up from the f
   CHECK(deal(2, 4, dropping) == std::vector<Batches>{{}, {}});
 }
 
-TEST_CASE("ACC-03 ends that are not filled up", "[distributed][acc]") {
+TEST_CASE("ACC-03 ends that are not padded", "[distributed][acc]") {
   const ShardRule whole = {.processes = 2, .even_batches = false};
   CHECK(show(deal(22, 3, whole)[0]) == "[0,1,2][6,7,8][12,13,14][18,19,20]");
   CHECK(show(deal(22, 3, whole)[1]) == "[3,4,5][9,10,11][15,16,17][21]");
@@ -144,7 +144,7 @@ TEST_CASE("ACC-03 ends that are not filled up", "[distributed][acc]") {
   CHECK(deal(21, 4, split)[1].size() == 5);
 }
 
-TEST_CASE("ACC-04 batches of any sizes are filled up with whole batches", "[distributed][acc]") {
+TEST_CASE("ACC-04 batches of any size are padded with whole batches", "[distributed][acc]") {
   CHECK(varied(kVaried, {.processes = 2}) ==
         Texts{"[0,1,2][5,6,7,8][12,13]", "[3,4][9,10,11][0,1,2]"});
   CHECK(varied(kVaried, {.processes = 2, .even_batches = false}) ==
@@ -156,13 +156,13 @@ TEST_CASE("ACC-04 batches of any sizes are filled up with whole batches", "[dist
   CHECK(varied(seven, {.processes = 3}) == Texts{"[0][4][7,8,9]", "[1,2][5][0]", "[3][6][1,2]"});
 }
 
-TEST_CASE("ACC-05 splitting needs a known batch size that the processes divide",
+TEST_CASE("ACC-05 splitting needs a batch size that is a multiple of the processes",
           "[distributed][acc]") {
   CHECK_THROWS_WITH(BatchSamplerShard(nullptr, {.processes = 2, .split_batches = true}),
                     Catch::Contains("split_batches needs a batch_size"));
   CHECK_THROWS_WITH(
       BatchSamplerShard(nullptr, {.processes = 2, .batch_size = 3, .split_batches = true}),
-      Catch::Contains("multiple of the 2 processes") && Catch::Contains("it is 3"));
+      Catch::Contains("multiple of the 2 processes") && Catch::Contains("found 3"));
 }
 
 TEST_CASE("ACC-24 dropping the end of a sampler without a length", "[distributed][acc]") {
@@ -197,7 +197,7 @@ TEST_CASE("ACC-24 dropping the end of a sampler without a length", "[distributed
   }
 }
 
-TEST_CASE("a short batch in the middle is an error, not a lost round", "[distributed]") {
+TEST_CASE("a short batch in the middle is an error, not a dropped round", "[distributed]") {
   const Batches odd = {{0, 1, 2}, {3, 4}, {5, 6, 7}, {8, 9, 10}};
   CHECK_THROWS_WITH(run(odd, {.processes = 2, .batch_size = 3}),
                     Catch::Contains("only the last batch may be smaller"));

@@ -41,7 +41,7 @@ TEST_CASE("only the whole batch keeps its restore key and its place", "[distribu
   CHECK_FALSE(energon::concatenate_batches(std::vector{whole, whole}).place);
 }
 
-TEST_CASE("batches that fill up an epoch have no place", "[distributed]") {
+TEST_CASE("batches that pad an epoch have no place", "[distributed]") {
   energon::FirstBatches first;
   Sample whole = batch({1, 2});
   whole.place = energon::BatchPlace{.logical_shard = 1, .epoch = 0, .turn = 4};
@@ -50,7 +50,7 @@ TEST_CASE("batches that fill up an epoch have no place", "[distributed]") {
   CHECK_FALSE(first.rebuild(unused)[0].place);
 }
 
-TEST_CASE("batches are joined, and cut where it does not matter what they were", "[distributed]") {
+TEST_CASE("batches are joined and can be cut anywhere", "[distributed]") {
   const std::vector<Sample> batches = {batch({0, 1, 2}), batch({3}), batch({4, 5})};
   CHECK(show(energon::concatenate_batches(batches)) == "[0,1,2,3,4,5]");
   for (std::int64_t begin = 0; begin < 6; ++begin) {
@@ -79,7 +79,7 @@ TEST_CASE("mappings are cut and joined field by field", "[distributed]") {
   CHECK(show(inner) == "[1,2]");
 }
 
-TEST_CASE("what does not fit is named", "[distributed]") {
+TEST_CASE("mismatched fields are named", "[distributed]") {
   const auto error = [](const std::function<void(Sample&)>& change) {
     std::vector<Sample> batches = {batch({0, 1}), batch({2, 3})};
     change(batches[1]);
@@ -104,7 +104,7 @@ TEST_CASE("what does not fit is named", "[distributed]") {
              Catch::Contains("int64") && Catch::Contains("float64"));
 }
 
-TEST_CASE("a batch goes through bytes whole", "[distributed]") {
+TEST_CASE("a batch survives a round trip through bytes", "[distributed]") {
   Sample original = batch({3, 1, 2});
   original.place = energon::BatchPlace{.logical_shard = 1, .epoch = 2, .turn = 3};
   const auto structure = energon::encode_structure(original);

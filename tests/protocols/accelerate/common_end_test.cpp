@@ -38,7 +38,7 @@ using energon::testing::show;
 using energon::testing::texts;
 using energon::testing::Texts;
 
-TEST_CASE("ranks end together: with what the longest has, or the shortest", "[distributed][fork]") {
+TEST_CASE("ranks end together, after the longest or the shortest", "[distributed][fork]") {
   const auto run = [](bool even, bool drop) {
     return texts(run_group(3, [&](Comm& comm) {
       // 3, 1 and 2 batches.
@@ -116,7 +116,7 @@ TEST_CASE("ranks cannot end together without a comm, a length or a batch", "[dis
   }
 }
 
-TEST_CASE("a state of ranks that end together is refused where they do not", "[distributed]") {
+TEST_CASE("a state of ranks that end together is refused by ranks that do not", "[distributed]") {
   const auto shard = [](bool even, bool drop) {
     return ShardAdapter(numbered_source(12, 4),
                         {.even_batches = even, .drop_last = drop, .comm = &alone()});
@@ -132,7 +132,7 @@ TEST_CASE("a state of ranks that end together is refused where they do not", "[d
   CHECK(keys(same) == keys(even));
 }
 
-TEST_CASE("what fails on one of the ranks that end together reaches the others at once",
+TEST_CASE("a failure of one of the ranks that end together reaches the others at once",
           "[distributed][fork]") {
   // A source whose size() fails.
   class Failing final : public BatchSource {
@@ -173,7 +173,7 @@ TEST_CASE("what fails on one of the ranks that end together reaches the others a
   }
 }
 
-TEST_CASE("what fails on one rank within an epoch reaches the others at the end of that epoch",
+TEST_CASE("a failure of one rank within an epoch reaches the others at the end of that epoch",
           "[distributed][fork]") {
   // Eight batches. Rank 1 cannot read those from the third on.
   const auto source_of = [](const Comm& comm) {
@@ -236,7 +236,7 @@ TEST_CASE("what fails on one rank within an epoch reaches the others at the end 
   CHECK_THAT(left[0].text, Catch::Contains("rank 1"));
 }
 
-TEST_CASE("ranks that end together have the same data and settings, or none begins",
+TEST_CASE("ranks that end together must have the same data and settings, or none starts",
           "[distributed][fork]") {
   const RealLoaders loaders;
   const auto reports = run_group(2, [&](Comm& comm) -> std::string {

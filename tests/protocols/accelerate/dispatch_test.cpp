@@ -77,7 +77,7 @@ Sample batch_of_width(std::int64_t width) {
 
 }  // namespace
 
-TEST_CASE("ACC-07 the parts of each rank, and what remains in the last group",
+TEST_CASE("ACC-07 the parts of each rank, and the rest in the last group",
           "[distributed][acc][fork]") {
   CHECK(dispatch(2, 9, 4, {}) == Texts{"[0,1,2,3][8] .! rem 1", "[4,5,6,7][0] .! rem 1"});
   CHECK(dispatch(4, 9, 4, {}) ==
@@ -140,7 +140,7 @@ TEST_CASE("dispatched batches are fields, keys and sources of the rank's samples
   }
 }
 
-TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every rank is told why",
+TEST_CASE("ACC-08 mismatched batches cannot be dispatched, and every rank learns why",
           "[distributed][acc][fork]") {
   const auto reports = run_group(2, [](Comm& comm) {
     auto source = std::make_shared<ScriptedSource>(
@@ -167,7 +167,7 @@ TEST_CASE("ACC-08 batches that are not alike cannot be dispatched, and every ran
       Catch::Contains("only rank 0 reads"));
 }
 
-TEST_CASE("ACC-10 gathering over an epoch gives each sample once, in order",
+TEST_CASE("ACC-10 gathering over an epoch yields each sample once, in order",
           "[distributed][acc][fork]") {
   // All keys of the ranks, without the repeats that fill up the end, if the loader knows them.
   const auto gather = [](Comm& comm, const std::shared_ptr<Adapter>& source) {
@@ -328,7 +328,7 @@ TEST_CASE("skipping in a dispatcher continues as if nothing had been skipped",
   }
 }
 
-TEST_CASE("groups before the last are never filled up", "[distributed][fork]") {
+TEST_CASE("groups before the last are never padded", "[distributed][fork]") {
   // Batches of 4, 3, 4, 4, 1, as a loader with several workers may end.
   const auto source = [] {
     return std::make_shared<ScriptedSource>([](std::int64_t call) -> std::optional<Sample> {
@@ -384,7 +384,7 @@ TEST_CASE("a failure of the source reaches every rank, and a dead rank ends the 
   CHECK_THAT(dying[1].text, Catch::Contains("error worker_died"));
 }
 
-TEST_CASE("a group that could not be dealt out is in the state that is saved then",
+TEST_CASE("a group that could not be dealt is in the state that is saved then",
           "[distributed][fork]") {
   for (const std::int64_t leaves_at : {1, 2, 5}) {
     CAPTURE(leaves_at);
@@ -416,8 +416,7 @@ TEST_CASE("a group that could not be dealt out is in the state that is saved the
   }
 }
 
-TEST_CASE("a state of rank 0 is refused on other ranks, and the other way round",
-          "[distributed][fork]") {
+TEST_CASE("a state of rank 0 is refused on other ranks, and vice versa", "[distributed][fork]") {
   const auto reports = run_group(2, [](Comm& comm) {
     DispatchAdapter adapter(on_rank_0(comm, numbered_source(8, 2)), comm);
     const SavableDataLoaderState mine = adapter.save_state_rank();

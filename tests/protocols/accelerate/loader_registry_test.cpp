@@ -17,7 +17,7 @@ using energon::testing::kAdapterKinds;
 using energon::testing::numbered_source;
 using energon::testing::take;
 
-TEST_CASE("ACC-19 who is iterated stands on the stack, and nobody at the end",
+TEST_CASE("ACC-19 loaders being iterated are on the stack, and none at the end",
           "[distributed][acc]") {
   for (const AdapterKind kind : kAdapterKinds) {
     CAPTURE(kind);
@@ -53,8 +53,7 @@ TEST_CASE("ACC-19 who is iterated stands on the stack, and nobody at the end",
   }
 }
 
-TEST_CASE("a registered loader takes off itself, wherever it stands on the stack",
-          "[distributed]") {
+TEST_CASE("a registered loader removes itself from anywhere in the stack", "[distributed]") {
   LoaderRegistry registry;
   const auto outer = adapt(AdapterKind::kShard, numbered_source(8, 4), registry);
   take(*outer, 1);

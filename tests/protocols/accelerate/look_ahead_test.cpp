@@ -43,7 +43,7 @@ State at(std::int64_t position, std::int64_t epoch) {
 
 }  // namespace
 
-TEST_CASE("the state is that of the item handed out last, however far ahead was drawn",
+TEST_CASE("the state is that of the last delivered item, however far ahead was drawn",
           "[distributed]") {
   for (const std::size_t depth : {0, 1, 2, 3, 9}) {
     CAPTURE(depth);
@@ -67,7 +67,7 @@ TEST_CASE("the state is that of the item handed out last, however far ahead was 
   }
 }
 
-TEST_CASE("who asks nothing pays nothing", "[distributed]") {
+TEST_CASE("without queries, nothing is saved or drawn ahead", "[distributed]") {
   Counter source;
   LookAhead<Counter> ahead(source);
   while (ahead.next()) {
@@ -76,7 +76,7 @@ TEST_CASE("who asks nothing pays nothing", "[distributed]") {
   CHECK(source.position == 0);
 }
 
-TEST_CASE("a failure met ahead is kept for its turn", "[distributed]") {
+TEST_CASE("a failure while drawing ahead is kept for its turn", "[distributed]") {
   Counter source;
   source.fails_at = 2;
   LookAhead<Counter> ahead(source);
@@ -87,7 +87,7 @@ TEST_CASE("a failure met ahead is kept for its turn", "[distributed]") {
   CHECK_THROWS_AS(ahead.next(), energon::Error);
 }
 
-TEST_CASE("an end met ahead is handed out once, and the next epoch begins after it",
+TEST_CASE("an end found while drawing ahead is returned once, before the next epoch",
           "[distributed]") {
   Counter source{.length = 1};
   LookAhead<Counter> ahead(source);

@@ -111,7 +111,7 @@ TEST_CASE("ranks that end together are merged and rescaled at any step, and lose
   }
 }
 
-TEST_CASE("a rank that repeats batches at the end continues with the repetition that is next",
+TEST_CASE("a rank that repeats batches at the end continues with the next repetition",
           "[protocols][fork]") {
   const UnevenLoaders loaders;
   const auto reports = run_group(3, [&](Comm& comm) -> std::string {
@@ -141,8 +141,7 @@ TEST_CASE("a rank that repeats batches at the end continues with the repetition 
   CHECK(texts(reports) == Texts(3, "exact"));
 }
 
-TEST_CASE("repetitions go on where they were after a rescale at the end of an epoch, too",
-          "[protocols][fork]") {
+TEST_CASE("repetitions also continue after a rescale at the end of an epoch", "[protocols][fork]") {
   const UnevenLoaders loaders;
   // Only the first of the three ranks has batches left: one each in logical shards 3, 6 and 9. One
   // of the six ranks gets two of them, so the others repeat two.
@@ -177,7 +176,7 @@ TEST_CASE("repetitions go on where they were after a rescale at the end of an ep
   CHECK(texts(reports) == Texts(6, "exact"));
 }
 
-TEST_CASE("what cannot be rescaled or merged behind adapters is refused with the reason",
+TEST_CASE("adapter states that cannot be rescaled or merged are refused with the reason",
           "[protocols]") {
   const UnevenLoaders loaders;
   SingleProcessComm comm;

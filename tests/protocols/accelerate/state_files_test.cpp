@@ -72,7 +72,7 @@ TEST_CASE("ACC-22 two loaders of two ranks have four files in one folder",
   CHECK(resumed == saved);
 }
 
-TEST_CASE("ACC-22 a loader whose file is missing starts fresh, and its name is told",
+TEST_CASE("ACC-22 a loader whose file is missing starts fresh, and its name is returned",
           "[distributed][acc]") {
   const TempDir folder;
   energon::SingleProcessComm comm;
@@ -88,8 +88,7 @@ TEST_CASE("ACC-22 a loader whose file is missing starts fresh, and its name is t
   CHECK(take(fresh.validation, 1) == "[0,1,2,3]");
 }
 
-TEST_CASE("a state file that is damaged, of the future or of another rank is refused",
-          "[distributed]") {
+TEST_CASE("a state file that is damaged, too new or of another rank is refused", "[distributed]") {
   const SavableDataLoaderState state = energon::source_state(
       {"Indexed", {{"epoch", std::int64_t{1}}, {"batches", std::int64_t{2}}}, {}}, {1, 2});
   const std::string bytes = energon::encode_state_file(state, 1, 2);
@@ -111,7 +110,7 @@ TEST_CASE("a state file that is damaged, of the future or of another rank is ref
   CHECK_THROWS_WITH(energon::decode_state_file(newer, 1, 2), Catch::Contains("version 2"));
 }
 
-TEST_CASE("a damaged file among several restores nothing", "[distributed]") {
+TEST_CASE("one damaged file among several prevents all restores", "[distributed]") {
   const TempDir folder;
   energon::SingleProcessComm comm;
   Loaders loaders(comm);

@@ -8,7 +8,7 @@
 
 namespace energon::testing {
 
-TEST_CASE("A schedule says which steps it has", "[protocols]") {
+TEST_CASE("A schedule knows its steps", "[protocols]") {
   const CheckpointSchedule every = CheckpointSchedule::every(4, 10);
   std::vector<std::int64_t> steps;
   for (std::int64_t step = 0; step < 20; ++step) {

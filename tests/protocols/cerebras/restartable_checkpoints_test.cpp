@@ -172,7 +172,7 @@ TEST_CASE("CER-05 a worker knows its place while its state is taken, and only th
   CHECK_THROWS_AS(worker_state(), Error);
 }
 
-TEST_CASE("CER-14 the functions of an object are called as often as its state is needed",
+TEST_CASE("CER-14 the functions of an object are called only when its state is needed",
           "[protocols][cer][fork]") {
   SharedCalls calls;
   const pid_t parent = ::getpid();
@@ -209,8 +209,9 @@ TEST_CASE("CER-14 the functions of an object are called as often as its state is
   }
 }
 
-TEST_CASE("CER-15 checkpoints of workers may come in any order, but all, once, and of one step",
-          "[protocols][cer][fork]") {
+TEST_CASE(
+    "CER-15 checkpoints of workers may be in any order, but all must be there once, at one step",
+    "[protocols][cer][fork]") {
   RestartableDataLoader loader(counting(1), with_workers(3, CheckpointSchedule({4, 5})));
   take(loader, 5);
   const std::vector<DataLoaderCheckpoint> all = *loader.checkpoints(5);
@@ -236,7 +237,7 @@ TEST_CASE("CER-15 checkpoints of workers may come in any order, but all, once, a
              Contains("worker 2: at step 4, expected 5"));
 }
 
-TEST_CASE("CER-22 steps that fall on one batch of a worker are kept apart",
+TEST_CASE("CER-22 steps that fall on the same batch of a worker are kept separately",
           "[protocols][cer][fork]") {
   RestartableDataLoader loader(counting(2), with_workers(3, CheckpointSchedule({9, 10, 11})));
   take(loader, 12);

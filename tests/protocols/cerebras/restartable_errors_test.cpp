@@ -18,7 +18,7 @@ namespace energon::testing {
 
 using Catch::Contains;
 
-TEST_CASE("A state that is no JSON text is an error that names worker and step",
+TEST_CASE("A state that is not JSON text is an error that names worker and step",
           "[protocols][fork]") {
   struct Binary : CountingWorker {
     using CountingWorker::CountingWorker;
@@ -35,7 +35,7 @@ TEST_CASE("A state that is no JSON text is an error that names worker and step",
   }
 }
 
-TEST_CASE("A rank whose state_dict() fails tells the others, whatever it throws",
+TEST_CASE("A failure of state_dict() on one rank reaches the others, whatever is thrown",
           "[protocols][fork]") {
   class Failing : public CountingWorker {
    public:
@@ -64,7 +64,7 @@ TEST_CASE("A rank whose state_dict() fails tells the others, whatever it throws"
   CHECK(reports.at(1).text == "the diary is lost");
 }
 
-TEST_CASE("A failure that passes leaves no half of a checkpoint", "[protocols][fork]") {
+TEST_CASE("A temporary failure leaves no partial checkpoint", "[protocols][fork]") {
   class FailsOnce : public CountingWorker {
    public:
     FailsOnce(const WorkerIdentity& worker, int& failures)
@@ -89,8 +89,7 @@ TEST_CASE("A failure that passes leaves no half of a checkpoint", "[protocols][f
   CHECK(loader.state_dict().at("all").size() == 2);
 }
 
-TEST_CASE("States that no text can hold are refused before anything is done with them",
-          "[protocols]") {
+TEST_CASE("States that cannot be encoded as text are refused before use", "[protocols]") {
   RestartableDataLoader loader(counting(1));
   CHECK_THAT(error_of([&] { loader.load_state_dict("\xff"); }, ErrorCode::kInvalidArgument),
              Contains("the state to load cannot be written as JSON"));
@@ -105,7 +104,7 @@ TEST_CASE("States that no text can hold are refused before anything is done with
   CHECK(next_key(loader) == "0:0");
 }
 
-TEST_CASE("Checkpoints that are none are refused", "[protocols]") {
+TEST_CASE("Invalid checkpoints are refused", "[protocols]") {
   RestartableDataLoader loader(counting(1));
   const DataLoaderCheckpoint whole = loader.checkpoints(0)->front();
   CHECK(checkpoint_from_json(to_json(whole)) == whole);
@@ -129,7 +128,7 @@ TEST_CASE("Checkpoints that are none are refused", "[protocols]") {
   CHECK_THAT(refused("worker_step", "many"), Contains("string"));
 }
 
-TEST_CASE("Workers that end unevenly have no state from then on, and lose nothing",
+TEST_CASE("Workers that end unevenly have no state from then on, but lose nothing",
           "[protocols][fork]") {
   // Worker 0 has one batch an epoch, worker 1 three.
   RestartableOptions options = with_workers(2, CheckpointSchedule::every(1));

@@ -120,7 +120,7 @@ TEST_CASE("CER-06 a chain of runs counts samples over all of them and keeps the 
   CHECK(seen == expected);
 }
 
-TEST_CASE("CER-07 the global order does not depend on how many take part",
+TEST_CASE("CER-07 the global order does not depend on the number of workers",
           "[protocols][cer][fork]") {
   const RestartableMapOptions options{.samples = 1000, .batch_size = 3, .shuffle_seed = 5};
   const std::vector<std::string> expected = stream(options, 400);
@@ -139,7 +139,7 @@ TEST_CASE("CER-07 the global order does not depend on how many take part",
   }
 }
 
-TEST_CASE("CER-07 another batch size goes on at the same sample", "[protocols][cer]") {
+TEST_CASE("CER-07 another batch size continues at the same sample", "[protocols][cer]") {
   const RestartableMapOptions options{.samples = 100, .batch_size = 6, .shuffle_seed = 5};
   MapJob job(options, 1, 0);
   job.steps(3);
@@ -151,7 +151,7 @@ TEST_CASE("CER-07 another batch size goes on at the same sample", "[protocols][c
   CHECK(resumed.steps(42) == std::vector<std::string>(all.begin() + 18, all.end()));
 }
 
-TEST_CASE("CER-08 what is left of an epoch opens the next, or is a smaller batch",
+TEST_CASE("CER-08 the rest of an epoch starts the next, or is a smaller batch",
           "[protocols][cer]") {
   const RestartableMapOptions drop{.samples = 10, .batch_size = 4};
   MapJob job(drop, 1, 0);
@@ -236,7 +236,7 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
     MapJob job(options, 1, 0);
     job.load(changed, Strictness::kLenient);
     REQUIRE(job.rank(0).warnings().size() == 1);
-    CHECK_THAT(job.rank(0).warnings().front(), Contains("starting at the begin of the data"));
+    CHECK_THAT(job.rank(0).warnings().front(), Contains("starting at the start of the data"));
     CHECK(job.steps(1) == stream(options, 1));
   }
   SECTION("missing, unknown and changed settings, all in one message") {
@@ -282,7 +282,7 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
   }
 }
 
-TEST_CASE("CER-20 samples are skipped from the position that was loaded, or from the start",
+TEST_CASE("CER-20 samples are skipped from the loaded position, or from the start",
           "[protocols][cer]") {
   const RestartableMapOptions options{.samples = 100, .batch_size = 2};
   RestartableMapOptions skipping = options;

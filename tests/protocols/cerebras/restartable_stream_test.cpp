@@ -73,7 +73,7 @@ std::vector<int> rotation(const StateDict& state, int workers, const PipelineFac
 
 }  // namespace
 
-TEST_CASE("CER-10 a new run goes on with the shard whose turn it is", "[protocols][cer][fork]") {
+TEST_CASE("CER-10 a new run continues with the next shard in turn", "[protocols][cer][fork]") {
   const PipelineFactory pipeline = numbers(600, 4, GENERATE(0, 50));
   RestartableDataLoader undisturbed = stream_loader(pipeline, 3);
   const std::vector<std::string> expected = take_keys(undisturbed, 40);
@@ -118,7 +118,7 @@ TEST_CASE("CER-10 shards are rotated to the first one with the fewest samples",
   CHECK(rotation_of({4, 4}) == std::vector<int>{0, 1});
 }
 
-TEST_CASE("CER-11 another number of workers is refused with both numbers, or begins at the start",
+TEST_CASE("CER-11 another number of workers is refused with both numbers, or starts over",
           "[protocols][cer][fork]") {
   const PipelineFactory pipeline = numbers(600, 4);
   RestartableDataLoader three = stream_loader(pipeline, 3);
@@ -137,8 +137,7 @@ TEST_CASE("CER-11 another number of workers is refused with both numbers, or beg
   CHECK(take_keys(reset, 6) == start);
 }
 
-TEST_CASE("A stream refuses states of other data, and such as are no states at all",
-          "[protocols][cer]") {
+TEST_CASE("A stream refuses states of other data, and invalid states", "[protocols][cer]") {
   RestartableDataLoader loader = stream_loader(numbers(600, 4), 0);
   take_keys(loader, 3);
   const StateDict state = loader.state_dict();
@@ -201,7 +200,7 @@ void write_over_shared_memory() {
 
 }  // namespace
 
-TEST_CASE("The loader's own state goes through the protocol, to any layout",
+TEST_CASE("The loader's own state works with the protocol, on any layout",
           "[protocols][cer][rescale]") {
   STATIC_REQUIRE(Restartable<RestartableRank>);
   const PipelineFactory pipeline = numbers(600, 4, 30);
@@ -242,8 +241,7 @@ TEST_CASE("The loader's own state goes through the protocol, to any layout",
              Contains("ranks"));
 }
 
-TEST_CASE("A position that was written over is lost, and a state is taken all the same",
-          "[protocols][fork]") {
+TEST_CASE("An overwritten position is lost, but a state can still be taken", "[protocols][fork]") {
   const auto strictness = GENERATE(Strictness::kStrict, Strictness::kLenient);
   const auto loader = rank_loader(numbers(600, 4), 0, 1, 4, 2);
   RestartableRank rank(loader);
@@ -305,7 +303,7 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
   stream(numbers(600, 4, 0, "r")).load_state_dict(old, Strictness::kStrict);
 }
 
-TEST_CASE("X-11 data that changed is refused by name, and taken if not strict",
+TEST_CASE("X-11 changed data is refused by name, and accepted if not strict",
           "[protocols][cross]") {
   RestartableRank saved(rank_loader(numbers(600, 4), 0, 1, 4));
   take_keys(saved, 5);

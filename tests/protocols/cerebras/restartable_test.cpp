@@ -139,7 +139,7 @@ TEST_CASE("CER-02 strictness is taken by load and deaggregate, or by neither", "
   CHECK_NOTHROW(loader.load_state_dict(StateDict::object(), Strictness::kLenient));
 }
 
-TEST_CASE("CER-16 a state is loaded before the first batch, and shares nothing with what was given",
+TEST_CASE("CER-16 a state is loaded before the first batch, and shares nothing with its source",
           "[protocols][cer]") {
   RestartableDataLoader loader(counting(1), with_workers(0, CheckpointSchedule::every(1)));
   CHECK(next_key(loader) == "0:0");
@@ -152,7 +152,7 @@ TEST_CASE("CER-16 a state is loaded before the first batch, and shares nothing w
   CHECK(next_key(loader) == "0:1");
 }
 
-TEST_CASE("CER-17 what was loaded is the state until a batch is taken", "[protocols][cer][fork]") {
+TEST_CASE("CER-17 the loaded state is the state until a batch is taken", "[protocols][cer][fork]") {
   const int workers = GENERATE(0, 2);
   const std::size_t count = workers == 0 ? 1 : 2;
   const StateDict state = {{"all", StateDict::array()}, {"note", "of the user"}};
@@ -187,7 +187,7 @@ TEST_CASE("CER-18 if states are saved, only the last batch may be smaller", "[pr
   take(without_states, 9);
 }
 
-TEST_CASE("CER-19 a finite object is begun again, and one that gives nothing is an error",
+TEST_CASE("CER-19 a finite object is restarted, and an empty one is an error",
           "[protocols][cer][fork]") {
   const int workers = GENERATE(0, 1);
   RestartableDataLoader loader(counting(1, 2), with_workers(workers));
@@ -205,7 +205,8 @@ TEST_CASE("CER-19 a finite object is begun again, and one that gives nothing is 
   CHECK(next_key(finite) == "0:2");
 }
 
-TEST_CASE("CER-21 users say what a state is and how states are merged", "[protocols][cer][fork]") {
+TEST_CASE("CER-21 users define what a state is and how states are merged",
+          "[protocols][cer][fork]") {
   const auto input = [](const PipelineContext& context) { return Diary(worker_identity(context)); };
   RestartableDataLoader loader(input, with_workers(2, CheckpointSchedule({3})));
   take(loader, 3);

@@ -78,7 +78,8 @@ class RandomNumbers final : public BatchSource {
 
 }  // namespace
 
-TEST_CASE("SDL-01 workers with 0, 100 and 37 samples go on identically", "[protocols][sdl][fork]") {
+TEST_CASE("SDL-01 workers with 0, 100 and 37 samples continue identically",
+          "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     for (const auto batch_size : {std::optional<std::int64_t>(), std::optional<std::int64_t>(7)}) {
       const PipelineFactory pipeline = uneven_workers(batch_size);
@@ -110,7 +111,7 @@ TEST_CASE("SDL-01 workers with 0, 100 and 37 samples go on identically", "[proto
   }
 }
 
-TEST_CASE("SDL-02 map style data goes on identically, whatever the sampler", "[protocols][sdl]") {
+TEST_CASE("SDL-02 map-style data continues identically, whatever the sampler", "[protocols][sdl]") {
   const std::array<std::function<std::shared_ptr<BatchSource>()>, 3> sources = {
       [] { return indexed(std::nullopt); }, [] { return indexed(42); },
       [] { return std::make_shared<RandomNumbers>(); }};
@@ -180,7 +181,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what follows a snapshot is passed over, not made, and never reaches over an epoch",
+TEST_CASE("batches after a snapshot are skipped, not made, and never cross an epoch",
           "[protocols][sdl][fork]") {
   const SharedCounters made;
   const auto pipeline = [&](const PipelineContext& context) {
@@ -207,7 +208,8 @@ TEST_CASE("what follows a snapshot is passed over, not made, and never reaches o
   CHECK(made.at(0) == 10);
 }
 
-TEST_CASE("SDL-13 each worker makes its pipeline once, on a resume too", "[protocols][sdl][fork]") {
+TEST_CASE("SDL-13 each worker makes its pipeline once, also on a resume",
+          "[protocols][sdl][fork]") {
   const SharedCounters made;
   const auto counted = [&, parent = ::getpid()](const PipelineContext& context) {
     if (::getpid() != parent) {

@@ -21,7 +21,7 @@ using energon::testing::take;
 using energon::testing::uneven_workers;
 using energon::testing::worker_pids;
 
-TEST_CASE("SDL-04 from the state at step 0 the epoch follows, from that of the end the next",
+TEST_CASE("SDL-04 the state at step 0 continues with the epoch, that at the end with the next",
           "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     CAPTURE(workers);
@@ -44,7 +44,7 @@ TEST_CASE("SDL-04 from the state at step 0 the epoch follows, from that of the e
   }
 }
 
-TEST_CASE("SDL-11 after the last batch only the end follows, after the end a full epoch",
+TEST_CASE("SDL-11 after the last batch only the end follows, and after the end a full epoch",
           "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     CAPTURE(workers);
@@ -92,7 +92,7 @@ TEST_CASE("SDL-12 two epochs, a load and two epochs are four", "[protocols][sdl]
   }
 }
 
-TEST_CASE("a pass that is begun while one is under way is the same epoch again, after a load too",
+TEST_CASE("starting a pass during another repeats the same epoch, also after a load",
           "[protocols][fork]") {
   const auto check = [](const std::function<std::unique_ptr<StatefulDataLoader>()>& fresh) {
     const auto loader = fresh();

@@ -28,7 +28,7 @@ using energon::testing::resume;
 using energon::testing::take;
 using energon::testing::uneven_workers;
 
-TEST_CASE("SDL-10 an error of a worker's start and of a pipeline arrive as they were",
+TEST_CASE("SDL-10 errors of a worker's start and of a pipeline arrive unchanged",
           "[protocols][sdl][fork]") {
   const auto broken_start = [parent = ::getpid()](const PipelineContext& context) {
     if (::getpid() != parent && context.local_index == 1) {
@@ -82,7 +82,7 @@ TEST_CASE("a load ends the pass, and calls out of turn are errors", "[protocols]
         }).first == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("the start of the epoch is tried when the pass is begun", "[protocols]") {
+TEST_CASE("the start of the epoch is tested when the pass starts", "[protocols]") {
   const auto loader = make(uneven_workers(), 0);
   loader->iterate();
   take(*loader, 4);

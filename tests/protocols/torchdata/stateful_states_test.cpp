@@ -40,8 +40,7 @@ using energon::testing::through_text;
 using energon::testing::uneven_workers;
 using energon::testing::worker_pids;
 
-TEST_CASE("SDL-06 a state before the first pass, and that of a loader that was only loaded",
-          "[protocols][sdl][fork]") {
+TEST_CASE("SDL-06 a state before the first pass, and after a load only", "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     CAPTURE(workers);
     const auto loader = make(uneven_workers(7), workers);
@@ -117,8 +116,7 @@ TEST_CASE("SDL-08 a state that grows is not changed later, and comes back with i
   }
 }
 
-TEST_CASE("SDL-09 a state is the same after it was text, and after what it came from is gone",
-          "[protocols][sdl][fork]") {
+TEST_CASE("SDL-09 a state survives text and the end of its loader", "[protocols][sdl][fork]") {
   const auto shuffled = shuffled_batches();
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
@@ -137,7 +135,7 @@ TEST_CASE("SDL-09 a state is the same after it was text, and after what it came 
   }
 }
 
-TEST_CASE("adapters can be the source, pass on what is asked of it, and show its position",
+TEST_CASE("adapters can be the source, forward queries to it, and show its position",
           "[protocols][fork]") {
   energon::SingleProcessComm comm;
   using Wrap = std::function<std::shared_ptr<BatchSource>(std::shared_ptr<BatchSource>)>;

@@ -41,7 +41,7 @@ std::shared_ptr<StatelessSource> counted_source(std::int64_t size,
 
 }  // namespace
 
-TEST_CASE("SDL-03 without a state a source is made again up to its position, and says so once",
+TEST_CASE("SDL-03 a source without a state is replayed up to its position, with one warning",
           "[protocols][sdl]") {
   const auto made = std::make_shared<std::int64_t>(0);
   StatefulDataLoader uninterrupted(counted_source(20, made));
@@ -70,7 +70,7 @@ TEST_CASE("SDL-03 without a state a source is made again up to its position, and
   }
 }
 
-TEST_CASE("a source without a state that gives fewer batches than before is a mismatch",
+TEST_CASE("a source without a state that yields fewer batches than before is a mismatch",
           "[protocols][sdl]") {
   const auto made = std::make_shared<std::int64_t>(0);
   StatefulDataLoader saved(counted_source(20, made));
