@@ -63,16 +63,16 @@ bool wait_any(std::span<Waitable> descriptors, Deadline deadline);
 /// Whether any of `descriptors` is ready now.
 bool any_ready(std::span<const int> descriptors);
 
-// Ends a wait of the trainer from outside: by a function of its own that is called meanwhile, or by
-// another thread that closes the loader.
+// Interrupts a wait of the trainer: by a function that is called during the wait, or by another
+// thread that closes the loader.
 //
-// An interpreter learns of Ctrl-C only if it is asked, so a wait asks it often. Nothing but a check
-// that throws ends a wait this way: a signal does not.
+// An interpreter notices Ctrl-C only when polled, so a wait polls often. Only a check that throws
+// ends a wait this way; a signal does not.
 
-/// How long a wait goes on without a look.
+/// Interval between checks during a wait.
 inline constexpr std::chrono::milliseconds kCheckInterval{100};
 
-/// For one thread at a time, but close() and is_closed() for any.
+/// For one thread at a time, except close() and is_closed(), which are thread-safe.
 class WaitCheck {
  public:
   /// `check` may be empty. It is called by look() only, and may throw anything.
@@ -81,11 +81,12 @@ class WaitCheck {
   /// The end of one step of a wait until `deadline`: no step is longer than kCheckInterval.
   static Deadline step(Deadline deadline);
 
-  /// Called before each step of a wait. Calls the function if the last call is kCheckInterval ago.
-  /// Throws what it throws, and Error (kCancelled) after close(); then has_ended_wait() holds.
+  /// Called before each step of a wait. Calls the function if the last call was at least
+  /// kCheckInterval ago. Throws what the function throws, and Error (kCancelled) after close();
+  /// then has_ended_wait() is true.
   void look();
-  /// The same at once, after a wait whose event has come: what arrived during the wait then ends
-  /// the call, and not what the caller does with the result.
+  /// The same without an interval, after a successful wait: an interrupt that arrived during the
+  /// wait then ends this call rather than the use of the result.
   void look_after_wait();
 
   /// Makes each look() throw from now on. Never blocks.
@@ -99,8 +100,8 @@ class WaitCheck {
   }
   /// Whether look() has thrown since begin().
   bool has_ended_wait() const noexcept { return has_ended_wait_; }
-  /// Throws again what look() threw, whatever the stages on the way made of it. Requires: called
-  /// where an exception is handled, has_ended_wait().
+  /// Rethrows what look() threw, even if stages in between converted the exception. Requires:
+  /// called while an exception is handled, has_ended_wait().
   [[noreturn]] void rethrow() const;
 
  private:

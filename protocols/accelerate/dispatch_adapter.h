@@ -102,7 +102,7 @@ class DispatchAdapter final : public Adapter {
   /// batches have the same size.
   std::optional<std::int64_t> size() const override;
   /// Sends no sample data. Rank 0 reads the last group of an epoch and the first one, which may be
-  /// needed to fill up the last. The source skips the groups between them if it knows its size.
+  /// needed to pad the last. The source skips the groups between them if it knows its size.
   std::int64_t skip(std::int64_t count) override;
   std::int64_t epoch() const override { return epoch_; }
   void set_epoch(std::int64_t epoch) override;

@@ -162,7 +162,8 @@ void RestartableMap::load_state_dict(const StateDict& state, Strictness strictne
   if (strictness == Strictness::kStrict) {
     check_settings(state);
   } else if (!state.contains("samples_streamed")) {
-    warnings_.push_back("the state has no 'samples_streamed': starting at the start of the data");
+    warnings_.push_back(
+        "the state has no 'samples_streamed': starting from the beginning of the data");
     begin_at(0);
     return;
   }

@@ -102,7 +102,7 @@ StateDict RestartableStream::state_dict() const {
 void RestartableStream::load_state_dict(const StateDict& state, Strictness strictness) {
   if (other_workers_ == OtherWorkers::kReset && state.is_object() && state.empty()) {
     warnings_.push_back(
-        "the state has another number of workers: starting at the start of the data");
+        "the state has another number of workers: starting from the beginning of the data");
     return;
   }
   std::vector<std::string> keys = {"samples_streamed", "shard_index", "epoch_ended", "position"};

@@ -22,7 +22,7 @@ namespace energon {
 /// What to do with a state from another number of workers.
 enum class OtherWorkers : std::uint8_t {
   kRefuse,  ///< throw an Error with both numbers
-  kReset,   ///< start at the start of the data, with a warning
+  kReset,   ///< begin at the start of the data, with a warning
 };
 
 /// Restartable. For one thread at a time; moved-from objects must not be used.

@@ -13,7 +13,7 @@
 
 namespace energon {
 
-// --- Workers and what they saved ---
+// --- Workers and their checkpoints ---
 
 namespace {
 
@@ -74,8 +74,8 @@ WorkerIdentity worker_identity(const PipelineContext& context) {
 const WorkerProgress& worker_state() {
   if (current_progress == nullptr) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the state of the worker is known only inside of state_dict(), while a loader "
-                "calls it");
+                "the state of the worker is only available within state_dict(), while a loader "
+                "calls that function");
   }
   return *current_progress;
 }
@@ -154,12 +154,12 @@ CheckpointSchedule CheckpointSchedule::every(std::int64_t interval,
                                              std::optional<std::int64_t> last_step) {
   if (interval < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the checkpoint interval is {}, it must be at least 1", interval));
+                fmt::format("the checkpoint interval is {}, but must be at least 1", interval));
   }
   if (last_step && *last_step < 0) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("the last step of the schedule is {}, it must be at least 0", *last_step));
+        fmt::format("the last step of the schedule is {}, but must be at least 0", *last_step));
   }
   CheckpointSchedule schedule;
   schedule.interval_ = interval;

@@ -1,4 +1,4 @@
-// The identity of a worker in a job, its progress, what it saved, and the steps at which it saves.
+// The identity of a worker in a job, its progress, its checkpoints, and the schedule for saving.
 //
 // The terms are those of Cerebras' DataLoaderCheckpoint; a rank is what Cerebras calls a system.
 
@@ -16,7 +16,7 @@
 
 namespace energon {
 
-/// What users save and load: any JSON value.
+/// The state that users save and load: any JSON value.
 using StateDict = nlohmann::ordered_json;
 
 /// A value type.
@@ -42,8 +42,8 @@ WorkerIdentity worker_identity(const PipelineContext& context);
 struct WorkerProgress {
   WorkerIdentity worker;
   std::int64_t step = 0;              ///< number of batches of the rank
-  std::int64_t worker_step = 0;       ///< how many of them are from this worker
-  std::int64_t samples_streamed = 0;  ///< number of samples in those
+  std::int64_t worker_step = 0;       ///< number of these batches from this worker
+  std::int64_t samples_streamed = 0;  ///< number of samples in the batches of this worker
 
   bool operator==(const WorkerProgress&) const = default;
 };
@@ -62,7 +62,7 @@ class WorkerStateScope {
   WorkerStateScope& operator=(const WorkerStateScope&) = delete;
 };
 
-/// What a worker saved at a step of the schedule.
+/// The state of a worker at a step of the schedule.
 struct DataLoaderCheckpoint {
   WorkerProgress progress;
   StateDict user_state_dict = {};
@@ -80,7 +80,7 @@ void require_text(const DataLoaderCheckpoint& checkpoint);
 StateDict to_json(const DataLoaderCheckpoint& checkpoint);
 DataLoaderCheckpoint checkpoint_from_json(const StateDict& json);
 
-/// How many of the first `step` batches of a rank come from worker `local_worker_id`. Workers take
+/// The number of the first `step` batches of a rank from worker `local_worker_id`. Workers take
 /// turns.
 std::int64_t worker_step(std::int64_t step, int local_worker_id, int num_workers);
 
@@ -92,7 +92,7 @@ class CheckpointSchedule {
   CheckpointSchedule() = default;
   /// `steps` may be in any order. Throws Error (kInvalidArgument) for a negative step.
   explicit CheckpointSchedule(std::vector<std::int64_t> steps);
-  /// Every `interval` steps, and `last_step` if given. Throws Error (kInvalidArgument) unless the
+  /// Every `interval` steps, and `last_step` if set. Throws Error (kInvalidArgument) unless the
   /// interval is at least 1 and the last step at least 0.
   static CheckpointSchedule every(std::int64_t interval,
                                   std::optional<std::int64_t> last_step = std::nullopt);

@@ -68,8 +68,8 @@ class StatefulDataLoader {
   /// (kInvalidArgument) if no pass was started since construction or a load, and of the source.
   std::optional<Sample> next();
 
-  /// The position after the batches handed out so far, or the loaded state if no pass was begun
-  /// since. May be called at any time and changes nothing. The result is an independent copy.
+  /// The position after the batches delivered so far, or the loaded state if no pass was started
+  /// since. May be called at any time; no side effects. The result is an independent copy.
   /// Throws Error of the source's save_state_rank().
   nlohmann::ordered_json state_dict();
 
@@ -86,9 +86,9 @@ class StatefulDataLoader {
 
  private:
   struct Position {
-    std::int64_t steps = 0;  // batches handed out in the epoch
+    std::int64_t steps = 0;  // batches delivered in the epoch
     SavableDataLoaderState source;
-    std::optional<SavableDataLoaderState> epoch_start;  // start of the epoch; absent: `source`
+    std::optional<SavableDataLoaderState> epoch_start;  // start of the epoch; if unset, `source`
   };
   enum class Pass : std::uint8_t { kNone, kUnderWay, kEnded };
 
@@ -103,7 +103,7 @@ class StatefulDataLoader {
   std::optional<Position> loaded_;  // for the next iterate()
   Pass pass_ = Pass::kNone;
   SavableDataLoaderState epoch_start_;  // of the pass under way
-  std::int64_t steps_ = 0;              // batches handed out in its epoch
+  std::int64_t steps_ = 0;              // batches delivered in its epoch
   bool begun_ = false;                  // next() was called in that epoch
 };
 
@@ -116,7 +116,7 @@ class StatefulDataLoader {
 /// Throws Error (kUnsupported) like state_to_json().
 nlohmann::ordered_json source_state_to_json(const SavableDataLoaderState& state);
 
-/// The opposite. Throws Error (kCorruptData) with the JSON path of the faulty value, which begins
+/// The inverse. Throws Error (kCorruptData) with the JSON path of the faulty value, which begins
 /// with `path`.
 SavableDataLoaderState source_state_from_json(const nlohmann::ordered_json& json,
                                               const std::string& path);

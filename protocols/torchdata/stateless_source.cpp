@@ -26,8 +26,8 @@ EpochGenerator StatelessSource::begin() const {
   for (std::int64_t i = 0; i < handed_out_; ++i) {
     if (!generator()) {
       throw Error(ErrorCode::kMismatch,
-                  fmt::format("the state is of a position after {} batches of epoch {}, but the "
-                              "generator gives only {}",
+                  fmt::format("the state has a position after {} batches of epoch {}, but the "
+                              "generator yields only {}",
                               handed_out_, epoch_, i));
     }
   }
@@ -61,15 +61,15 @@ void StatelessSource::restore_state_rank(const SavableDataLoaderState& state) {
   const std::int64_t batches = position.integer("batches");
   if (epoch < 0 || batches < 0) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("there is no position after {} batches of epoch {}", batches, epoch));
+                fmt::format("invalid position after {} batches of epoch {}", batches, epoch));
   }
   generator_ = nullptr;
   epoch_ = epoch;
   handed_out_ = batches;
   if (batches > 0 && warnings_.empty()) {
     warnings_.push_back(
-        fmt::format("the source has no state of its own: to continue after batch {}, all before it "
-                    "are made again and dropped",
+        fmt::format("the source has no saved state: to continue after batch {}, all previous "
+                    "batches are made again and dropped",
                     batches));
   }
 }

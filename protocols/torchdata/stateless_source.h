@@ -2,7 +2,7 @@
 //
 // Each epoch has its own generator. The position is a number of batches. To continue from a
 // position, that many batches are drawn and dropped, which takes as long as the first time;
-// warnings() says so once.
+// warnings() reports this once.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace energon {
 
-/// The next batch; nothing at the end of the epoch, after which the generator is not called again.
+/// The next batch; nullopt at the end of the epoch, after which the generator is not called again.
 using EpochGenerator = std::function<std::optional<Sample>()>;
 /// Makes the generator of an epoch; called at the epoch's first batch and at the first batch after
 /// a restore. The generator must return the same batches each time.

@@ -147,7 +147,7 @@ TEST_CASE("CER-04 the steps of the workers follow from the step of their rank",
 TEST_CASE("CER-05 a worker knows its place while its state is taken, and only then",
           "[protocols][cer][fork]") {
   CHECK_THAT(error_of([] { worker_state(); }, ErrorCode::kInvalidArgument),
-             Contains("inside of state_dict()"));
+             Contains("within state_dict()"));
   const std::vector<std::string> texts = testing::texts(run_group(2, [](Comm& comm) {
     RestartableDataLoader loader(
         [](const PipelineContext& context) { return Identified(worker_identity(context), 1); },

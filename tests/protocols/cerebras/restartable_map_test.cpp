@@ -236,7 +236,7 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
     MapJob job(options, 1, 0);
     job.load(changed, Strictness::kLenient);
     REQUIRE(job.rank(0).warnings().size() == 1);
-    CHECK_THAT(job.rank(0).warnings().front(), Contains("starting at the start of the data"));
+    CHECK_THAT(job.rank(0).warnings().front(), Contains("starting from the beginning of the data"));
     CHECK(job.steps(1) == stream(options, 1));
   }
   SECTION("missing, unknown and changed settings, all in one message") {

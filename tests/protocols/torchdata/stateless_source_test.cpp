@@ -84,6 +84,6 @@ TEST_CASE("a source without a state that yields fewer batches than before is a m
     FAIL("a batch came");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kMismatch);
-    CHECK_THAT(error.what(), Catch::Contains("gives only 10"));
+    CHECK_THAT(error.what(), Catch::Contains("yields only 10"));
   }
 }
