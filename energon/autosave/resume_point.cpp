@@ -39,7 +39,7 @@ void check_logical_shards(const SavableJobState& job, const WorkerConfig& layout
   throw Error(
       ErrorCode::kMismatch,
       fmt::format("the job has {0} logical shards, the loader {1}; to continue on this layout, set "
-                  "logical_shards = {0}{2}{3} in WorkerConfig (energon dump: --logical-shards "
+                  "logical_shards = {0}{2}{3} in WorkerConfig (energon run: --logical-shards "
                   "{0}{4}{5})",
                   *needed.logical_shards, layout.logical_shard_count(),
                   is_energon ? ", division = kEnergon" : ", division = kEven",

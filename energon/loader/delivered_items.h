@@ -77,9 +77,9 @@ class DeliveredItems {
   struct LogicalShard {
     SavableDatasetCheckpoint saved = {};
     std::unique_ptr<PositionedDataset> dataset = nullptr;
-    Certificate produced = {};   // without keys, only the number of samples
-    bool has_keys = true;    // whether all samples have keys
-    bool is_uniform = true;  // all items have `item_size` samples
+    Certificate produced = {};  // without keys, only the number of samples
+    bool has_keys = true;       // whether all samples have keys
+    bool is_uniform = true;     // all items have `item_size` samples
     std::size_t item_size = 0;
 
     std::int64_t delivered() const { return saved.index + saved.offset; }

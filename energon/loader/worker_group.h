@@ -219,7 +219,7 @@ class WorkerGroup {
   std::uint64_t generation_ = 0;
 
   mutable Mutex mutex_;
-  std::vector<LiveWorker> workers_ ENERGON_GUARDED_BY(mutex_);        // all or none
+  std::vector<LiveWorker> workers_ ENERGON_GUARDED_BY(mutex_);              // all or none
   std::vector<WorkerStatistics> ended_workers_ ENERGON_GUARDED_BY(mutex_);  // of ended runs
 };
 

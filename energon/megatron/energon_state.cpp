@@ -22,8 +22,6 @@ namespace energon {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::int64_t kMostBatches = std::int64_t{1} << 42;  // like check_loader_state()
 
 std::int64_t batches(const JsonReader& reader) {
@@ -76,33 +74,13 @@ int worker_count(const EnergonRankState& rank) {
 
 }  // namespace
 
-std::vector<EnergonRankState> parse_energon_states(std::string_view text) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) {
-    throw Error(
-        ErrorCode::kCorruptData,
-        fmt::format(
-            "the reader of pickles wrote {} bytes that are not JSON: does it run under Python 3?",
-            text.size()));
+EnergonRankState energon_rank_state(const nlohmann::ordered_json& json, const std::string& path) {
+  try {
+    return read_rank(JsonReader(json, "state"), path);
+  } catch (Error& error) {
+    error.with({.path = path});
+    throw;
   }
-  check_depth(json, "states");
-  const JsonReader states(json, "states");
-  if (states.member("version").integer() != 1) {
-    states.member("version").fail("expected 1 from this version of the reader of pickles");
-  }
-  std::vector<EnergonRankState> ranks;
-  for (const JsonReader& file : states.member("files").elements()) {
-    const std::string& path = file.member("path").text();
-    for (const JsonReader& rank : file.member("ranks").elements()) {
-      try {
-        ranks.push_back(rank_of(rank, path));
-      } catch (Error& error) {
-        error.with({.path = path});
-        throw;
-      }
-    }
-  }
-  return ranks;
 }
 
 WorkerConfig energon_layout(const std::vector<EnergonRankState>& states, WorkerConfig layout) {

@@ -1,8 +1,8 @@
 // States that Energon's SavableDataLoader saved, and our states at the same position.
 //
-// Energon pickles its states. python/energon_cpp/_energon_pickle.py converts them to JSON, in a
-// separate process and without loading a foreign class; its head describes the JSON. This file has
-// pure functions over that JSON and pipelines.
+// Energon pickles its states. They are read as data (io/pickle.h): the names of Energon's classes
+// are a fixed list, and nothing in the file is executed. The functions below depend only on the
+// content of the state and on pipelines.
 //
 // A state of Energon is translated stage by stage: both libraries have the same orders, generators
 // and counters. Everything that determined the state (shards, counts, options) is in our pipeline,

@@ -210,7 +210,7 @@ class Translation {
   // Returns the node for the inner stage. The node may be missing, because Energon decodes and
   // cooks each dataset separately while we do it after mixing, and its default functions are stages
   // while ours are not.
-  EnergonNode translate_map(State& own, const Config& config, const EnergonNode& node) const {
+  EnergonNode translate_map(State& stage, const Config& config, const EnergonNode& node) const {
     const std::string name = config.value("name", "");
     const bool is_of_leaf = name == "cook" || name == "decode" || name == "tokenize";
     if (node.type() == kMap && !is_of_leaf) {
@@ -262,11 +262,11 @@ class Translation {
 
   static std::vector<EnergonNode> inner_nodes(const State& stage, const EnergonNode& node) {
     std::vector<EnergonNode> inner = node.inner();
-    if (inner.size() != own.children.size()) {
+    if (inner.size() != stage.children.size()) {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("{}: Energon's job has {} datasets, this one {}; check the data and "
                               "its split",
-                              node.path(), inner.size(), own.children.size()));
+                              node.path(), inner.size(), stage.children.size()));
     }
     return inner;
   }
@@ -290,8 +290,8 @@ class Translation {
   }
 
   // Energon does not count parts: those before the current one have ended one more epoch.
-  void translate_concat(State& own, const Config& config, const EnergonNode& node) {
-    const std::vector<EnergonNode> inner = inner_nodes(own, node);
+  void translate_concat(State& stage, const Config& config, const EnergonNode& node) {
+    const std::vector<EnergonNode> inner = inner_nodes(stage, node);
     for (std::size_t i = 0; i < inner.size(); ++i) {
       translate_order(stage.children[i], inner_order(config, i), inner[i], false);
     }

@@ -258,7 +258,7 @@ void ShardAdapter::reach_end_of_source() {
           ErrorCode::kMismatch,
           fmt::format("the source has more than the {} batches that it reported for an epoch, so "
                       "the ranks cannot end together",
-                      own_));
+                      rank_batches_));
     }
   }
 }

@@ -84,7 +84,7 @@ class ShardAdapter final : public ForwardingAdapter<BatchSource> {
 
   bool begun_ = false;                  // this object has begun this epoch
   std::optional<std::int64_t> target_;  // batches that all ranks get
-  std::int64_t own_ = 0;                // batches from the source, if there is a target
+  std::int64_t rank_batches_ = 0;       // batches from the source, if there is a target
   std::exception_ptr failure_;          // last one thrown, if there is a target
   std::exception_ptr end_failure_;      // found after the last batch, not yet thrown
 

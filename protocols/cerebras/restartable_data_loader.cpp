@@ -362,7 +362,7 @@ StateDict RestartableDataLoader::state_dict() {
 }
 
 // What this rank sends to the destination: its checkpoints at this step, or why it has none.
-RestartableDataLoader::OwnReply RestartableDataLoader::reply() {
+RestartableDataLoader::RankReply RestartableDataLoader::reply() {
   try {
     StateDict json = StateDict::array();
     for (const DataLoaderCheckpoint& checkpoint : checkpoints_now()) {
@@ -442,13 +442,13 @@ std::optional<std::vector<DataLoaderCheckpoint>> RestartableDataLoader::checkpoi
     }
     checkpoints_[0] = std::move(start);
   }
-  const auto found = kept_.find(step);
-  if (found == kept_.end()) {
+  const auto found = checkpoints_.find(step);
+  if (found == checkpoints_.end()) {
     throw Error(
         ErrorCode::kNotFound,
         fmt::format("the checkpoints of step {} are no longer kept, only those of {} steps from "
                     "{} on (keep_checkpoints)",
-                    step, kept_.size(), kept_.begin()->first));
+                    step, checkpoints_.size(), checkpoints_.begin()->first));
   }
   if (found->second.empty()) {
     throw Error(ErrorCode::kUnsupported,

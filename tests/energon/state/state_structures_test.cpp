@@ -151,5 +151,6 @@ TEST_CASE("varints have up to 64 bits", "[energon][state]") {
   CHECK(read_number(std::string(9, '\xff') + "\x01") == UINT64_MAX);
   CHECK_THROWS_WITH(read_number(std::string(9, '\xff') + "\x02"), Catch::Contains("64 bits"));
   CHECK_THROWS_WITH(read_number(std::string(10, '\xff') + "\x01"), Catch::Contains("64 bits"));
-  CHECK_THROWS_WITH(read_number(std::string(3, '\xff')), Catch::Contains("expected 1 bytes"));
+  CHECK_THROWS_WITH(read_number(std::string(3, '\xff')),
+                    Catch::Contains("expected 1 bytes, found 0"));
 }
