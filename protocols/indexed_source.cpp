@@ -11,7 +11,7 @@
 #include "energon/checkpoint/loader_state.h"
 #include "energon/distributed/comm.h"
 #include "energon/order/rng.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 
 namespace energon {

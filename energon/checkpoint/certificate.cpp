@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "io/hash.h"
 

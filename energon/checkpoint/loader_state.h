@@ -18,9 +18,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "energon/checkpoint/certificate.h"
-#include "energon/state/byte_codec.h"
 #include "energon/state/savable.h"
 #include "energon/state/state.h"
+#include "io/byte_codec.h"
 #include "io/json.h"
 
 namespace energon {

@@ -17,8 +17,8 @@
 
 #include "energon/checkpoint/loader_state.h"
 #include "energon/checkpoint/positioned_dataset.h"
-#include "energon/state/byte_codec.h"
 #include "energon/worker/worker_checkpoints.h"
+#include "io/byte_codec.h"
 #include "io/concurrency.h"
 
 namespace energon {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 
 namespace energon {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/hash.h"

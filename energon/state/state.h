@@ -20,7 +20,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 
 namespace energon {
 

@@ -16,8 +16,8 @@
 #include "energon/process/wait.h"
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
-#include "energon/state/byte_codec.h"
 #include "energon/worker/transport.h"
+#include "io/byte_codec.h"
 
 namespace energon {
 

@@ -16,7 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/sample/sample.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/overloaded.h"

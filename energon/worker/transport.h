@@ -20,7 +20,7 @@
 
 #include "energon/sample/sample.h"
 #include "energon/stage/failure.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/bytes.h"
 
 namespace energon {

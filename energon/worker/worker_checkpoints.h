@@ -17,8 +17,8 @@
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/process/checkpoint_ring.h"
 #include "energon/process/worker_channel.h"
-#include "energon/state/byte_codec.h"
 #include "energon/worker/loader_options.h"
+#include "io/byte_codec.h"
 #include "io/concurrency.h"
 
 namespace energon {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "energon/state/byte_codec.h"
 #include "energon/worker/transport.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 
 namespace energon {

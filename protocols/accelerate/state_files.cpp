@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "energon/checkpoint/state_forms.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "wrappers/buffers/combine.h"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "energon/sample/sample.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 
 namespace energon {

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "energon/distributed/socket_comm.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "io/file.h"
 #include "tests/support/child_runner.h"

@@ -11,7 +11,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/stage/dataset.h"
-#include "energon/state/byte_codec.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_leaf.h"

@@ -1,4 +1,5 @@
-// Writes and reads the little-endian fields of the binary formats (states, samples in transit).
+// Writes and reads the little-endian fields of our binary formats: files, states, samples in
+// transit.
 //
 // The reader trusts nothing: it checks each length against the remaining bytes before use.
 
@@ -17,7 +18,7 @@
 namespace energon {
 
 static_assert(std::endian::native == std::endian::little,
-              "fields are copied as they lie in memory");
+              "fields are little-endian and are read and written as they are");
 
 class ByteWriter {
  public:
