@@ -23,6 +23,7 @@ static_assert(std::endian::native == std::endian::little,
 class ByteWriter {
  public:
   void u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
+  void u16(std::uint16_t value) { raw(&value, sizeof(value)); }
   void u32(std::uint32_t value) { raw(&value, sizeof(value)); }
   void u64(std::uint64_t value) { raw(&value, sizeof(value)); }
   void i64(std::int64_t value) { raw(&value, sizeof(value)); }
@@ -41,7 +42,7 @@ class ByteWriter {
   /// Writes a u32 length, then the bytes. Throws Error (kResourceExhausted) above 4 GiB.
   void text(std::string_view value) {
     u32(checked_length(value));
-    raw(value.data(), value.size());
+    raw(value);
   }
   /// The length of a string as a u32. Throws like text().
   static std::uint32_t checked_length(std::string_view value) {
@@ -52,6 +53,7 @@ class ByteWriter {
     }
     return static_cast<std::uint32_t>(value.size());
   }
+  void raw(std::string_view bytes) { bytes_ += bytes; }
   void raw(const void* data, std::size_t size) {
     bytes_.append(static_cast<const char*>(data), size);
   }

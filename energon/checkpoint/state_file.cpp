@@ -139,11 +139,11 @@ std::string encode_file(Kind kind, const Config& config,
   states.write_structures(body);
   ByteWriter file;
   file.reserve(kEnvelopeBytes + body.bytes().size() + positions.bytes().size());
-  file.raw(kMagic.data(), kMagic.size());
+  file.raw(kMagic);
   file.u32(kVersion);
   file.u64(body.bytes().size() + positions.bytes().size());
-  file.raw(body.bytes().data(), body.bytes().size());
-  file.raw(positions.bytes().data(), positions.bytes().size());
+  file.raw(body.bytes());
+  file.raw(positions.bytes());
   file.u64(xxh3_64(as_bytes(file.bytes())));
   return file.take();
 }

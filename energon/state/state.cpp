@@ -283,7 +283,7 @@ void split(const State& state, ByteWriter& structure, ByteWriter& values) {
                    [&](std::int64_t integer) { values.signed_varint(integer); },
                    [&](const std::string& bytes) {
                      values.varint(bytes.size());
-                     values.raw(bytes.data(), bytes.size());
+                     values.raw(bytes);
                    },
                    [&](const std::vector<std::int64_t>& integers) {
                      values.varint(integers.size());
@@ -375,18 +375,18 @@ void StructureWriter::write(ByteWriter& writer, const State& state) {
     const std::string plain = encode_state(state);
     writer.varint(kPlain);
     writer.varint(plain.size());
-    writer.raw(plain.data(), plain.size());
+    writer.raw(plain);
     return;
   }
   writer.varint(number_of_structure() + kFirstStructure);
   writer.varint(values.size());
-  writer.raw(values.data(), values.size());
+  writer.raw(values);
 }
 
 void StructureWriter::write_structures(ByteWriter& writer) const {
   writer.u32(static_cast<std::uint32_t>(structures_.size()));
   for (const std::string* structure : structures_) {
-    writer.raw(structure->data(), structure->size());
+    writer.raw(*structure);
   }
 }
 

@@ -312,7 +312,7 @@ void encode_keys(const Keys& keys, ByteWriter& writer) {
   for (const std::string_view key : keys) {
     writer.u32(ByteWriter::checked_length(key));
   }
-  writer.raw(keys.characters().data(), keys.characters().size());
+  writer.raw(keys.characters());
 }
 
 }  // namespace

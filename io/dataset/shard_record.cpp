@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "io/byte_codec.h"
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/file.h"
@@ -24,9 +23,7 @@ namespace energon {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "records are little-endian and are read and written as they are");
-
+constexpr std::string_view kWhat = "the record of the shards";
 constexpr std::string_view kMagic = "EGNSHRD\n";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
@@ -36,80 +33,63 @@ constexpr std::size_t kLeastShardBytes = 9 * kWordBytes;
 constexpr std::int64_t kDigestedHeaders = 64;
 constexpr std::size_t kBlockBytes = 512;  // of a tar
 
-void append_u64(std::string& out, std::uint64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), kWordBytes);
+// The length (u64), then the bytes.
+void write_text(ByteWriter& writer, std::string_view text) {
+  writer.u64(text.size());
+  writer.raw(text);
 }
 
-// The length, then the bytes.
-void append_text(std::string& out, std::string_view text) {
-  append_u64(out, text.size());
-  out += text;
-}
+std::string_view read_text(ByteReader& reader) { return reader.raw(reader.u64()); }
 
-std::uint64_t word_at(std::string_view bytes) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data(), kWordBytes);
-  return value;
-}
-
-// Reads what follows the version. `content` and `path`, which errors name, must outlive it.
-class RecordReader {
- public:
-  /// Throws Error: kCorruptData if magic bytes or digest are wrong, kUnsupported for another
-  /// version.
-  RecordReader(std::string_view content, const std::string& path);
-
-  /// Throw Error (kCorruptData) at the end.
-  std::uint64_t u64() { return word_at(take(kWordBytes)); }
-  std::string_view text() { return take(u64()); }  ///< in `content`
-
-  /// Bytes before the digest that were not read yet.
-  std::size_t left() const { return rest_.size(); }
-  [[noreturn]] void fail(std::string_view problem) const;
-
- private:
-  std::string_view take(std::uint64_t size);
-
-  std::string_view rest_;
-  const std::string& path_;
-};
-
-RecordReader::RecordReader(std::string_view content, const std::string& path)
-    : rest_(content), path_(path) {
+// A reader of what follows the version. Throws Error: kCorruptData if magic bytes or digest are
+// wrong, kUnsupported for another version.
+ByteReader open_record(std::string_view content) {
   if (content.size() < kMagic.size() + 2 * kWordBytes || !content.starts_with(kMagic)) {
     throw Error(ErrorCode::kCorruptData,
-                "not the record of the shards: it is too short or begins with other bytes; prepare "
-                "the dataset again",
-                {.path = path});
+                "not the record of the shards: it is too short or begins with other bytes");
   }
-  rest_.remove_suffix(kWordBytes);
-  if (word_at(content.substr(rest_.size())) != xxh3_64(as_bytes(rest_))) {
-    fail("its own digest does not match");
+  const std::string_view checked = content.substr(0, content.size() - kWordBytes);
+  if (ByteReader(content.substr(checked.size()), kWhat).u64() != xxh3_64(as_bytes(checked))) {
+    throw Error(ErrorCode::kCorruptData,
+                "the record of the shards is damaged: its own digest does not match");
   }
-  rest_.remove_prefix(kMagic.size());
-  if (const std::uint64_t version = u64(); version != kVersion) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("the record of the shards has version {}, this library reads version "
-                            "{}; prepare the dataset again",
-                            version, kVersion),
-                {.path = path});
+  ByteReader reader(checked, kWhat);
+  reader.raw(kMagic.size());
+  if (const std::uint64_t version = reader.u64(); version != kVersion) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the record of the shards has version {}, this library reads version {}",
+                    version, kVersion));
   }
+  return reader;
 }
 
-void RecordReader::fail(std::string_view problem) const {
-  throw Error(
-      ErrorCode::kCorruptData,
-      fmt::format("the record of the shards is damaged: {}; prepare the dataset again", problem),
-      {.path = path_});
-}
-
-std::string_view RecordReader::take(std::uint64_t size) {
-  if (size > rest_.size()) {
-    fail("it ends in the middle of an entry");
+std::vector<ShardRecord> read_shards(ByteReader& reader) {
+  const std::uint64_t count = reader.u64();
+  if (count > reader.left() / kLeastShardBytes) {
+    reader.fail("it counts more shards than it holds");
   }
-  const std::string_view taken = rest_.substr(0, size);
-  rest_.remove_prefix(size);
-  return taken;
+  std::vector<ShardRecord> shards(count);
+  for (ShardRecord& shard : shards) {
+    const std::uint64_t flags = reader.u64();
+    shard.has_checksums = (flags & kHasChecksums) != 0;
+    shard.is_index_in_cache = (flags & kIndexInCache) != 0;
+    shard.size_bytes = reader.u64();
+    shard.mtime_ns = reader.i64();
+    shard.sample_count = reader.i64();
+    shard.end_offset = reader.u64();
+    shard.header_digest = reader.u64();
+    shard.index_digest = reader.u64();
+    shard.checksum_digest = reader.u64();
+    shard.name = read_text(reader);
+    if (shard.sample_count < 0 || shard.sample_count > kMostSamplesOfShard) {
+      reader.fail("it has a count that no shard can have");
+    }
+  }
+  if (reader.left() != 0) {
+    reader.fail("it continues after its last shard");
+  }
+  return shards;
 }
 
 // nullopt if there is no such file.
@@ -159,56 +139,38 @@ const ShardRecord* ShardRecords::find(const std::string& name) const {
 }
 
 std::string ShardRecords::encode() const {
-  std::string out(kMagic);
-  append_u64(out, kVersion);
-  append_u64(out, set_digest_);
-  append_text(out, uuid_);
-  append_u64(out, shards_.size());
+  ByteWriter out;
+  out.raw(kMagic);
+  out.u64(kVersion);
+  out.u64(set_digest_);
+  write_text(out, uuid_);
+  out.u64(shards_.size());
   for (const ShardRecord& shard : shards_) {
-    append_u64(out, (shard.has_checksums ? kHasChecksums : 0) |
-                        (shard.is_index_in_cache ? kIndexInCache : 0));
-    append_u64(out, shard.size_bytes);
-    append_u64(out, static_cast<std::uint64_t>(shard.mtime_ns));
-    append_u64(out, static_cast<std::uint64_t>(shard.sample_count));
-    append_u64(out, shard.end_offset);
-    append_u64(out, shard.header_digest);
-    append_u64(out, shard.index_digest);
-    append_u64(out, shard.checksum_digest);
-    append_text(out, shard.name);
+    out.u64((shard.has_checksums ? kHasChecksums : 0) |
+            (shard.is_index_in_cache ? kIndexInCache : 0));
+    out.u64(shard.size_bytes);
+    out.i64(shard.mtime_ns);
+    out.i64(shard.sample_count);
+    out.u64(shard.end_offset);
+    out.u64(shard.header_digest);
+    out.u64(shard.index_digest);
+    out.u64(shard.checksum_digest);
+    write_text(out, shard.name);
   }
-  append_u64(out, xxh3_64(as_bytes(out)));
-  return out;
+  out.u64(xxh3_64(as_bytes(out.bytes())));
+  return out.take();
 }
 
 ShardRecords ShardRecords::parse(std::string_view content, const std::string& path) {
-  RecordReader reader(content, path);
-  const std::uint64_t set_digest = reader.u64();
-  std::string uuid(reader.text());
-  const std::uint64_t count = reader.u64();
-  if (count > reader.left() / kLeastShardBytes) {
-    reader.fail("it counts more shards than it holds");
+  try {
+    ByteReader reader = open_record(content);
+    const std::uint64_t set_digest = reader.u64();
+    std::string uuid(read_text(reader));
+    std::vector<ShardRecord> shards = read_shards(reader);
+    return ShardRecords(std::move(uuid), set_digest, std::move(shards));
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message() + "; prepare the dataset again", {.path = path});
   }
-  std::vector<ShardRecord> shards(count);
-  for (ShardRecord& shard : shards) {
-    const std::uint64_t flags = reader.u64();
-    shard.has_checksums = (flags & kHasChecksums) != 0;
-    shard.is_index_in_cache = (flags & kIndexInCache) != 0;
-    shard.size_bytes = reader.u64();
-    shard.mtime_ns = static_cast<std::int64_t>(reader.u64());
-    shard.sample_count = static_cast<std::int64_t>(reader.u64());
-    shard.end_offset = reader.u64();
-    shard.header_digest = reader.u64();
-    shard.index_digest = reader.u64();
-    shard.checksum_digest = reader.u64();
-    shard.name = reader.text();
-    if (shard.sample_count < 0 || shard.sample_count > kMostSamplesOfShard) {
-      reader.fail("it has a count that no shard can have");
-    }
-  }
-  if (reader.left() != 0) {
-    reader.fail("it continues after its last shard");
-  }
-  return ShardRecords(std::move(uuid), set_digest, std::move(shards));
 }
 
 std::uint64_t prepared_set_digest(std::string_view info_text, std::string_view uuid) {

@@ -115,7 +115,7 @@ std::string encode_note(const DispatchPart& part, const SampleStructure& structu
   note.i64(part.handed_out);
   note.u64(structure.data_bytes);
   note.text(part.failure);
-  note.raw(structure.bytes.data(), structure.bytes.size());
+  note.raw(structure.bytes);
   return note.take();
 }
 

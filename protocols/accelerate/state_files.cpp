@@ -29,7 +29,7 @@ std::string state_file_name(std::size_t loader, int rank) {
 
 std::string encode_state_file(const SavableDataLoaderState& state, std::size_t loader, int rank) {
   ByteWriter writer;
-  writer.raw(kMagic.data(), kMagic.size());
+  writer.raw(kMagic);
   writer.u32(kVersion);
   writer.u32(static_cast<std::uint32_t>(loader));
   writer.u32(static_cast<std::uint32_t>(rank));

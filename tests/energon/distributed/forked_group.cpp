@@ -47,7 +47,7 @@ int run_rank(int rank, int report, const std::function<std::string(int)>& body) 
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
   ByteWriter writer;
   writer.i64(took.count());
-  writer.raw(text.data(), text.size());
+  writer.raw(text);
   const std::string& bytes = writer.bytes();
   return ::write(report, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) ? 0 : 1;
 }
