@@ -1,20 +1,17 @@
 #include "io/index/checksum_file.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include <fmt/format.h>
 
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "io/hash.h"
 
 namespace energon {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "checksum files are little-endian and are read and written as they are");
-
+constexpr std::string_view kWhat = "the checksum file";
 constexpr std::string_view kMagic = "EGNXXH3\n";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kHeaderBytes = 32;  // magic, version, tar size, sample count
@@ -23,12 +20,6 @@ constexpr std::uint64_t kTrailerBytes = 8;  // digest of everything before it
 
 [[noreturn]] void fail(ErrorCode code, const std::string& problem, const std::string& path) {
   throw Error(code, problem, {.path = path});
-}
-
-std::uint64_t read_u64(ByteView content, std::uint64_t offset) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, content.data() + offset, sizeof(value));
-  return value;
 }
 
 std::uint64_t size_of_file(std::int64_t sample_count) {
@@ -46,32 +37,32 @@ void check_content(ByteView content, std::uint64_t tar_size, std::int64_t sample
     fail(ErrorCode::kCorruptData, "not a checksum file: it is too short or has the wrong magic",
          path);
   }
-  const std::uint64_t checked_bytes = content.size() - kTrailerBytes;
-  if (xxh3_64(content.first(checked_bytes)) != read_u64(content, checked_bytes)) {
+  const ByteView checked = content.first(content.size() - kTrailerBytes);
+  ByteReader trailer(as_text(content.subspan(checked.size())), kWhat);
+  if (xxh3_64(checked) != trailer.u64()) {
     fail(
         ErrorCode::kCorruptData,
         "the checksum file is damaged: its own digest does not match; prepare again with checksums",
         path);
   }
-  if (const std::uint64_t version = read_u64(content, 8); version != kVersion) {
+  ByteReader header(as_text(checked), kWhat);
+  header.raw(kMagic.size());
+  if (const std::uint64_t version = header.u64(); version != kVersion) {
     fail(ErrorCode::kUnsupported,
          fmt::format("the checksum file has version {}, but this library reads version {}", version,
                      kVersion),
          path);
   }
-  if (read_u64(content, 16) != tar_size ||
-      read_u64(content, 24) != static_cast<std::uint64_t>(sample_count) ||
+  const std::uint64_t found_size = header.u64();
+  const std::uint64_t found_count = header.u64();
+  if (found_size != tar_size || found_count != static_cast<std::uint64_t>(sample_count) ||
       content.size() != size_of_file(sample_count)) {
     fail(ErrorCode::kCorruptData,
          fmt::format("the checksums belong to a tar of {} bytes with {} samples, but the tar has "
                      "{} bytes and {} samples; it was changed after it was prepared",
-                     read_u64(content, 16), read_u64(content, 24), tar_size, sample_count),
+                     found_size, found_count, tar_size, sample_count),
          path);
   }
-}
-
-void append_u64(std::string& out, std::uint64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
 }  // namespace
@@ -104,13 +95,14 @@ std::string checksum_path(std::string_view index_path) {
 }
 
 std::string encode_checksums(std::uint64_t tar_size, std::span<const std::uint64_t> digests) {
-  std::string out(kMagic);
-  append_u64(out, kVersion);
-  append_u64(out, tar_size);
-  append_u64(out, digests.size());
-  out += as_text(std::as_bytes(digests));
-  append_u64(out, xxh3_64(as_bytes(out)));
-  return out;
+  ByteWriter out;
+  out.raw(kMagic);
+  out.u64(kVersion);
+  out.u64(tar_size);
+  out.u64(digests.size());
+  out.raw(as_text(std::as_bytes(digests)));
+  out.u64(xxh3_64(as_bytes(out.bytes())));
+  return out.take();
 }
 
 void write_checksums(const std::string& checksum_path, std::uint64_t tar_size,

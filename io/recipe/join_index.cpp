@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -12,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "io/byte_codec.h"
 #include "io/dataset/brace_pattern.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/excluded_samples.h"
@@ -53,11 +53,11 @@ JoinIndex::JoinIndex(const std::string& path, std::size_t columns)
     fail(fmt::format("not a join index: its {} bytes are fewer than a header", file_.size()));
   }
   file_.read_at(0, std::as_writable_bytes(std::span(header)));
-  if (!std::string_view(header.data(), header.size()).starts_with(kMagic)) {
+  ByteReader reader({header.data(), header.size()}, "the join index");
+  if (reader.raw(kMagic.size()) != kMagic) {
     fail("not a join index: expected magic JIDX0001");
   }
-  std::int64_t stored_columns = 0;
-  std::memcpy(&stored_columns, header.data() + kMagic.size(), sizeof(stored_columns));
+  const std::int64_t stored_columns = reader.i64();
   if (stored_columns <= 0 || static_cast<std::uint64_t>(stored_columns) != columns) {
     fail(fmt::format("the join index has {} datasets, but the join has {}", stored_columns,
                      columns));
