@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <png.h>
 
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/overloaded.h"
@@ -53,12 +54,6 @@ namespace {
 
 constexpr std::uint32_t kHeaderBytes = 36;  // that RIFF counts
 
-void append_little_endian(std::string& to, std::uint32_t number, int bytes) {
-  for (int i = 0; i < bytes; ++i) {
-    to.push_back(static_cast<char>(number >> (8 * i) & 0xFF));
-  }
-}
-
 void check_samples(const Tensor& samples, std::int64_t rate) {
   if (samples.shape.size() != 2 || rate < 1 || rate > UINT32_MAX ||
       samples.data.size() > UINT32_MAX - kHeaderBytes) {
@@ -80,25 +75,26 @@ std::string wav_of_samples(const Tensor& samples, std::int64_t rate) {
   const bool is_float = samples.dtype == DType::kFloat32 || samples.dtype == DType::kFloat64;
   const auto frame = static_cast<std::uint32_t>(channels * sample_bytes);
   const auto data_bytes = static_cast<std::uint32_t>(samples.data.size());
-  std::string wav = "RIFF";
-  append_little_endian(wav, kHeaderBytes + data_bytes, 4);
-  wav += "WAVEfmt ";
-  append_little_endian(wav, 16, 4);
-  append_little_endian(wav, is_float ? 3 : 1, 2);  // WAVE_FORMAT_IEEE_FLOAT or _PCM
-  append_little_endian(wav, static_cast<std::uint32_t>(channels), 2);
-  append_little_endian(wav, static_cast<std::uint32_t>(rate), 4);
-  append_little_endian(wav, static_cast<std::uint32_t>(rate) * frame, 4);
-  append_little_endian(wav, frame, 2);
-  append_little_endian(wav, static_cast<std::uint32_t>(sample_bytes * 8), 2);
-  wav += "data";
-  append_little_endian(wav, data_bytes, 4);
+  ByteWriter wav;
+  wav.raw("RIFF");
+  wav.u32(kHeaderBytes + data_bytes);
+  wav.raw("WAVEfmt ");
+  wav.u32(16);
+  wav.u16(is_float ? 3 : 1);  // WAVE_FORMAT_IEEE_FLOAT or _PCM
+  wav.u16(static_cast<std::uint16_t>(channels));
+  wav.u32(static_cast<std::uint32_t>(rate));
+  wav.u32(static_cast<std::uint32_t>(rate) * frame);
+  wav.u16(static_cast<std::uint16_t>(frame));
+  wav.u16(static_cast<std::uint16_t>(sample_bytes * 8));
+  wav.raw("data");
+  wav.u32(data_bytes);
   const std::string_view data = samples.data.text();
   for (std::size_t i = 0; i < count; ++i) {  // in a file, the samples of all channels in turn
     for (std::size_t channel = 0; channel < channels; ++channel) {
-      wav += data.substr((channel * count + i) * sample_bytes, sample_bytes);
+      wav.raw(data.substr((channel * count + i) * sample_bytes, sample_bytes));
     }
   }
-  return wav;
+  return wav.take();
 }
 
 }  // namespace

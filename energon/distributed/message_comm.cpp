@@ -1,10 +1,10 @@
 #include "energon/distributed/message_comm.h"
 
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "io/byte_codec.h"
 
 namespace energon {
 namespace {
@@ -139,25 +139,22 @@ std::vector<std::string> MessageComm::gather(std::string bytes, int destination)
 std::vector<std::string> MessageComm::all_gather(std::string bytes) {
   std::vector<std::string> all = gather(std::move(bytes), 0);
   // One broadcast of everything: the sizes, then the bytes.
-  std::string joined;
+  ByteWriter writer;
   for (const std::string& part : all) {
-    const std::uint64_t size_bytes = part.size();
-    joined.append(reinterpret_cast<const char*>(&size_bytes), sizeof(size_bytes));
+    writer.u64(part.size());
   }
   for (const std::string& part : all) {
-    joined += part;
+    writer.raw(part);
   }
-  joined = broadcast(std::move(joined), 0);
+  const std::string joined = broadcast(writer.take(), 0);
   if (rank_ == 0) {
     return all;
   }
+  ByteReader parts(joined, "the result of all_gather()");
   const auto count = static_cast<std::size_t>(size_);
-  std::size_t position = count * sizeof(std::uint64_t);
+  ByteReader sizes = parts.part(count * sizeof(std::uint64_t));
   for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t size_bytes = 0;
-    std::memcpy(&size_bytes, joined.data() + i * sizeof(size_bytes), sizeof(size_bytes));
-    all.push_back(joined.substr(position, size_bytes));
-    position += size_bytes;
+    all.emplace_back(parts.raw(sizes.u64()));
   }
   return all;
 }

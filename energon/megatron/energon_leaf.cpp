@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/order/rng.h"
+#include "io/byte_codec.h"
 #include "io/error.h"
 #include "io/json.h"
 
@@ -25,25 +25,10 @@ namespace {
 // whether it is seeded (i32), the next word (u64), 624 words of 64 bits, then what normal
 // distributions keep.
 constexpr std::size_t kTorchBytes = 5056;
-constexpr std::size_t kLeftOffset = 8;
-constexpr std::size_t kNextOffset = 16;
-constexpr std::size_t kWordsOffset = 24;
+constexpr std::string_view kWhat = "the state of a generator";
 constexpr std::uint32_t kWords = 624;
 constexpr int kCompared = 20;  // number of draws that distinguish two positions
 constexpr std::uint64_t kDrawsPerCheck = std::uint64_t{1} << 20;
-
-template <class Number>
-Number number_at(std::string_view bytes, std::size_t offset) {
-  Number number;
-  std::memcpy(&number, bytes.data() + offset, sizeof(number));
-  return number;
-}
-
-void append_u32(std::string& bytes, std::uint32_t value) {
-  char copy[sizeof(value)];
-  std::memcpy(copy, &value, sizeof(value));
-  bytes.append(copy, sizeof(value));
-}
 
 Mt19937 restored(const std::string& state) {
   Mt19937 generator(0);
@@ -78,9 +63,11 @@ EnergonGenerator::EnergonGenerator(std::string_view bytes) {
                 fmt::format("the state of a generator has {} bytes, expected {} as in torch",
                             bytes.size(), kTorchBytes));
   }
-  seed_ = number_at<std::uint64_t>(bytes, 0);
-  const auto left = number_at<std::int32_t>(bytes, kLeftOffset);
-  const auto next = number_at<std::uint64_t>(bytes, kNextOffset);
+  ByteReader reader(bytes, kWhat);
+  seed_ = reader.u64();
+  const auto left = static_cast<std::int32_t>(reader.u32());
+  reader.u32();  // whether it is seeded
+  const std::uint64_t next = reader.u64();
   // One draw before the words are renewed, torch counts 0 of them as left.
   const bool is_used_up = left == 1;
   if (!is_used_up &&
@@ -89,15 +76,16 @@ EnergonGenerator::EnergonGenerator(std::string_view bytes) {
                 fmt::format("the state of a generator has {} words left after word {} of {}", left,
                             next, kWords));
   }
-  append_u32(words_, is_used_up ? kWords : static_cast<std::uint32_t>(next));
+  ByteWriter words;
+  words.u32(is_used_up ? kWords : static_cast<std::uint32_t>(next));
   for (std::uint32_t i = 0; i < kWords; ++i) {
-    append_u32(words_, static_cast<std::uint32_t>(
-                           number_at<std::uint64_t>(bytes, kWordsOffset + 8 * std::size_t{i})));
+    words.u32(static_cast<std::uint32_t>(reader.u64()));
   }
+  words_ = words.take();
 }
 
 std::string EnergonGenerator::state() const {
-  const std::uint32_t position = number_at<std::uint32_t>(words_, 0);
+  const std::uint32_t position = ByteReader(words_, kWhat).u32();
   const Mt19937 wanted = restored(words_);
   Mt19937 generator(static_cast<std::uint32_t>(seed_));
   if (draws_the_same(generator, wanted)) {

@@ -296,14 +296,6 @@ void check_adts_frames(ByteView file) {
 
 namespace {
 
-std::uint64_t little_endian_32_at(ByteView bytes, std::uint64_t offset) {
-  std::uint64_t value = 0;
-  for (int i = 3; i >= 0; --i) {
-    value = value << 8 | std::to_integer<std::uint64_t>(bytes[offset + i]);
-  }
-  return value;
-}
-
 [[noreturn]] void throw_truncated(const char* what, std::uint64_t begin, std::uint64_t end,
                                   std::uint64_t size) {
   throw Error(
@@ -368,7 +360,7 @@ void check_matroska(ByteView file) {
 void check_riff(ByteView file) {
   std::uint64_t offset = 0;
   while (file.size() - offset >= 8 && as_text(file.subspan(offset, 4)) == "RIFF") {
-    const std::uint64_t size = little_endian_32_at(file, offset + 4);
+    const std::uint64_t size = little_endian_of(file.subspan(offset + 4, 4));
     if (size == 0 || size == 0xFFFFFFFF) {
       return;
     }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "io/byte_codec.h"
 #include "io/byte_cursor.h"
 #include "io/bytes.h"
 #include "io/error.h"
@@ -389,10 +390,13 @@ std::string encode_npy(const Tensor& tensor) {
       (unpadded + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;
   header.append(padded - unpadded, ' ');
   header.push_back('\n');
-  std::string file("\x93NUMPY\x01\x00", 8);
-  file.push_back(static_cast<char>(header.size() & 0xFF));
-  file.push_back(static_cast<char>(header.size() >> 8));
-  return file + header + std::string(tensor.data.text());
+  ByteWriter file;
+  file.reserve(padded + tensor.data.size());
+  file.raw(std::string_view("\x93NUMPY\x01\x00", 8));
+  file.u16(static_cast<std::uint16_t>(header.size()));
+  file.raw(header);
+  file.raw(tensor.data.text());
+  return file.take();
 }
 
 }  // namespace energon
