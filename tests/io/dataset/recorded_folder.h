@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "io/dataset/dataset_folder.h"
 #include "io/dataset/dataset_info.h"
@@ -35,6 +36,10 @@ struct RecordedFolder {
   }
   ShardSet open(CheckShards check_shards = CheckShards::kAtFirstRead) const {
     return open_split(data, options(check_shards));
+  }
+  /// Of opening that checks the shards.
+  std::pair<ErrorCode, std::string> open_error() const {
+    return error_of([&] { open(CheckShards::kAtOpening); });
   }
   std::shared_ptr<const ShardRecords> records() const {
     const std::string meta = file(".nv-meta");

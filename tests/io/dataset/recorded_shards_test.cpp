@@ -70,7 +70,7 @@ TEST_CASE("a prepared dataset is opened by its record alone", "[io][formats][rec
   fs::rename(fixture.file("a.tar"), fixture.root.file("away"));
   fs::remove_all(fixture.file("d"));
   CHECK(fixture.open().shards == set.shards);
-  CHECK(error_of([&] { fixture.open(CheckShards::kAtOpening); }).first == ErrorCode::kNotFound);
+  CHECK(fixture.open_error().first == ErrorCode::kNotFound);
 }
 
 TEST_CASE("opening by a record costs no system calls per shard", "[io][formats][record][fork]") {
@@ -137,7 +137,7 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
   REQUIRE(is_unchecked(set));
   const auto error = error_of([&] { set.check(set.shards[0]); });
   CHECK(contains(error.second, problem));
-  CHECK(error == error_of([&] { fixture.open(CheckShards::kAtOpening); }));
+  CHECK(error == fixture.open_error());
   CHECK(looked_at(set, 1).name == "d/b.tar");
 }
 

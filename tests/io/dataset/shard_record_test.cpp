@@ -16,6 +16,7 @@
 #include "tests/io/shards.h"
 #include "tests/support/temp_dir.h"
 
+using energon::CheckShards;
 using energon::Checksums;
 using energon::ErrorCode;
 using energon::Existing;
@@ -51,23 +52,6 @@ void replace(const std::string& path, const std::string& content,
   fs::rename(fresh, file);
   fs::last_write_time(file, time + by);
 }
-
-struct RecordFixture {
-  TempDir root;
-  std::string data = root.file("data");
-
-  explicit RecordFixture(Checksums checksums = Checksums::kNone) {
-    root.write("data/a.tar", make_shard(0, 100));
-    root.write("data/b.tar", make_shard(100, 5));
-    prepare_folder(data, {.checksums = checksums});
-  }
-  std::string file(const std::string& name) const { return data + "/" + name; }
-  OpenOptions options() const { return {.cache_dir = root.file("cache")}; }
-  auto open() const { return open_split(data, options()); }
-  auto open_error() const {
-    return error_of([&] { open(); });
-  }
-};
 
 constexpr std::chrono::seconds kLater{100};
 
@@ -143,14 +127,14 @@ TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
 }
 
 TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") {
-  const RecordFixture fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
+  const RecordedFolder fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
   const std::string meta = fixture.file(".nv-meta");
   const auto records = ShardRecords::load(meta, *energon::read_dataset_info(meta));
   REQUIRE(records);
   CHECK(records->has_checksums() == fs::exists(fixture.file("a.tar.xxh3")));
   REQUIRE(records->shards().size() == 2);
-  const auto identity = energon::FileSource(fixture.file("b.tar")).identity();
-  CHECK(records->shards()[1].name == "b.tar");
+  const auto identity = energon::FileSource(fixture.file("d/b.tar")).identity();
+  CHECK(records->shards()[1].name == "d/b.tar");
   CHECK(records->shards()[1].size_bytes == identity.size_bytes);
   CHECK(records->shards()[1].mtime_ns == identity.mtime_ns);
   const auto set = open_split(fixture.data);
@@ -163,7 +147,7 @@ TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") 
 
 TEST_CASE("a shard replaced by one of the same layout is refused at opening",
           "[io][formats][record]") {
-  const RecordFixture fixture;
+  const RecordedFolder fixture;
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);  // other keys
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
@@ -174,22 +158,22 @@ TEST_CASE("a shard replaced by one of the same layout is refused at opening",
     return problem.shard == "a.tar" && contains(problem.message, "not the one that was prepared");
   }));
   prepare_folder(fixture.data, {.existing = Existing::kOverwrite});
-  CHECK(fixture.open().shards.size() == 2);
+  CHECK(fixture.open(CheckShards::kAtOpening).shards.size() == 2);
 }
 
 TEST_CASE("a copy of a shard with another time is accepted", "[io][formats][record]") {
-  const RecordFixture fixture;
+  const RecordedFolder fixture;
   replace(fixture.file("a.tar"), make_shard(0, 100), -kLater);
-  CHECK(fixture.open().shards.size() == 2);
+  CHECK(fixture.open(CheckShards::kAtOpening).shards.size() == 2);
   CHECK(energon::lint(fixture.data).ok());
 }
 
 TEST_CASE("the headers of a copy with another time are compared once", "[io][formats][record]") {
-  const RecordFixture fixture;
+  const RecordedFolder fixture;
   replace(fixture.file("a.tar"), make_shard(0, 100), -kLater);
-  CHECK(fixture.open().shards.size() == 2);
+  CHECK(fixture.open(CheckShards::kAtOpening).shards.size() == 2);
   replace(fixture.file("a.tar"), make_shard(500, 100));  // at the copy's time
-  CHECK(fixture.open().shards.size() == 2);
+  CHECK(fixture.open(CheckShards::kAtOpening).shards.size() == 2);
   CHECK_NOTHROW(
       energon::WebdatasetFileStore(fixture.data, fixture.root.file("cache")).get("000101.txt"));
   CHECK_FALSE(energon::lint(fixture.data).ok());  // reads everything
@@ -226,7 +210,7 @@ TEST_CASE("one other header among those that are compared is enough", "[io][form
   constexpr std::size_t kSampleBytes = 5 * 512;  // of make_shard()
   for (const std::size_t sample : {0, 99}) {
     CAPTURE(sample);
-    const RecordFixture fixture;
+    const RecordedFolder fixture;
     std::string tar = make_shard(0, 100);
     tar[sample * kSampleBytes + 136] = '7';  // a digit of its time; the checksum is not looked at
     replace(fixture.file("a.tar"), tar, kLater);
@@ -235,11 +219,11 @@ TEST_CASE("one other header among those that are compared is enough", "[io][form
 }
 
 TEST_CASE("a shard of another size is refused, whatever its time", "[io][formats][record]") {
-  const RecordFixture fixture;
-  replace(fixture.file("b.tar"), make_shard(100, 5) + std::string(512, '\0'));
+  const RecordedFolder fixture;
+  replace(fixture.file("d/b.tar"), make_shard(100, 5) + std::string(512, '\0'));
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
-  CHECK(contains(message, "shard 'b.tar' is not the one"));
+  CHECK(contains(message, "shard 'd/b.tar' is not the one"));
 }
 
 TEST_CASE("a compressed shard is compared as its file, its headers as they expand",
@@ -257,7 +241,7 @@ TEST_CASE("a compressed shard is compared as its file, its headers as they expan
 }
 
 TEST_CASE("a file store refuses a shard that was replaced", "[io][formats][record]") {
-  const RecordFixture fixture;
+  const RecordedFolder fixture;
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);
   energon::WebdatasetFileStore store(fixture.data, fixture.root.file("cache"));
   CHECK(
@@ -266,8 +250,8 @@ TEST_CASE("a file store refuses a shard that was replaced", "[io][formats][recor
 }
 
 TEST_CASE("one missing checksum file is an error that names it", "[io][formats][record]") {
-  const RecordFixture fixture(Checksums::kWrite);
-  fs::remove(fixture.file("b.tar.xxh3"));
+  const RecordedFolder fixture(Checksums::kWrite);
+  fs::remove(fixture.file("d/b.tar.xxh3"));
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kNotFound);
   CHECK(contains(message, "b.tar.xxh3"));
@@ -280,13 +264,13 @@ TEST_CASE("one missing checksum file is an error that names it", "[io][formats][
   CHECK(set.shards[1].checksum_path.empty());
   const auto report = energon::lint(fixture.data);
   REQUIRE(report.problems.size() == 1);
-  CHECK(report.problems[0].shard == "b.tar");
+  CHECK(report.problems[0].shard == "d/b.tar");
   CHECK(contains(report.problems[0].message, "b.tar.xxh3"));
 }
 
 TEST_CASE("folders without a record, or with that of another prepare, are read as before",
           "[io][formats][record]") {
-  const RecordFixture fixture(Checksums::kWrite);
+  const RecordedFolder fixture(Checksums::kWrite);
   SECTION("by an older version") { fs::remove(fixture.file(".nv-meta/shard_record.bin")); }
   SECTION("prepared by Energon since") {
     energon::write_file_atomically(fixture.file(".nv-meta/index.uuid"),
@@ -303,7 +287,7 @@ TEST_CASE("folders without a record, or with that of another prepare, are read a
                                    energon::as_bytes(energon::to_info_json(info)));
     change_byte(fixture.file(".nv-meta/shard_record.bin"), 60);  // nor is it read
   }
-  fs::remove(fixture.file("b.tar.xxh3"));
+  fs::remove(fixture.file("d/b.tar.xxh3"));
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);
   const auto set = open_split(fixture.data);
   CHECK_FALSE(set.shards[0].index_digest);
@@ -312,7 +296,7 @@ TEST_CASE("folders without a record, or with that of another prepare, are read a
 
 TEST_CASE("a damaged record is an error that names the file, not a dataset without one",
           "[io][formats][record]") {
-  const RecordFixture fixture;
+  const RecordedFolder fixture;
   change_byte(fixture.file(".nv-meta/shard_record.bin"), 60);
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kCorruptData);
@@ -339,7 +323,7 @@ TEST_CASE("a record that belongs to another .info.json does not replace looking 
   }
   const energon::ShardSet set = fixture.open();
   CHECK(is_checked(set));
-  CHECK(set.shards == fixture.open(energon::CheckShards::kAtOpening).shards);
+  CHECK(set.shards == fixture.open(CheckShards::kAtOpening).shards);
   CHECK(energon::lint(fixture.data).ok());
 }
 
