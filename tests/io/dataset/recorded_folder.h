@@ -37,7 +37,7 @@ struct RecordedFolder {
   ShardSet open(CheckShards check_shards = CheckShards::kAtFirstRead) const {
     return open_split(data, options(check_shards));
   }
-  /// Of opening that checks the shards.
+  /// The error of open(CheckShards::kAtOpening).
   std::pair<ErrorCode, std::string> open_error() const {
     return error_of([&] { open(CheckShards::kAtOpening); });
   }
