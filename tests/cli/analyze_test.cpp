@@ -169,7 +169,7 @@ TEST_CASE("logs that are missing, wrong or empty are errors, and one that is bei
     CHECK(result.exit_code == code);
     CHECK_THAT(result.err, Catch::Contains(reason));
   };
-  fails(folder.file("none-*.jsonl"), 1, "there is no such log");
+  fails(folder.file("none-*.jsonl"), 1, "log not found");
   fails(folder.write("wrong", log_of({0, 1}) + "hello\n"), 1, "line 3");
   fails(folder.write("empty", ""), 1, "no batches in 1 log");
   fails(folder.path(), 1, "a folder is not a debug log");
@@ -181,14 +181,14 @@ TEST_CASE("logs that are missing, wrong or empty are errors, and one that is bei
   for (const std::string idx :
        {"18446744073709551615", "99999999999999999999", "1e300", "-1", "1.5", "null"}) {
     fails(folder.write("huge", batch(R"("keys":["a"],"idx":)" + idx)), 1,
-          "line 1 is not of a debug log: 'idx' must be a whole number from 0 to");
+          "line 1 is not from a debug log: 'idx' must be a whole number from 0 to");
   }
   fails(folder.write("deep", batch(R"("keys":["a"],"idx":)" + std::string(200'000, '[') +
                                    std::string(200'000, ']'))),
-        1, "it is nested more than 16 deep");
-  fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "it has no 'keys'");
+        1, "nested more than 16 levels deep");
+  fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "'keys' is missing");
   fails(folder.write("numbers", batch(R"("idx":0,"keys":[1])")), 1, "must be a list of strings");
-  fails(folder.write("list", "[]\n"), 1, "it is not a JSON object");
+  fails(folder.write("list", "[]\n"), 1, "not a JSON object");
   fails(folder.write("good", log_of({0, 1})), 2, "map.gif");
   const std::string cut = folder.write("cut", log_of({0, 1, 2, 3}) + R"({"t":"Sav)");
   const auto result = run_energon({"analyze", cut});

@@ -39,7 +39,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   write_numbered_shards(folder, kTens);
   const std::string path = folder.path();
   check_refused({}, 2, "subcommand");
-  check_refused({"frobnicate"}, 2, "no sub-command 'frobnicate'");
+  check_refused({"frobnicate"}, 2, "unknown command 'frobnicate'");
   check_refused({"run"}, 2, "PATH");
   check_refused({"run", path, "--frobnicate"}, 2, "--frobnicate");
   check_refused({"run", path, "--num-workers", "two"}, 2, "two");
@@ -51,7 +51,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--shuffle-over-epochs", "0"}, 2, "shuffle-over-epochs");
   check_refused({"run", path, "--shuffle-over-epochs", "-1", "--epochs", "1"}, 2, "never ends");
   for (const std::string command : {"run", "bench"}) {
-    check_refused({command, path, "--epochs", "1", "--epoch-policy", "loop"}, 2, "have no end");
+    check_refused({command, path, "--epochs", "1", "--epoch-policy", "loop"}, 2, "never end");
   }
   check_refused({"run", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
   check_refused({"run", path, "--save-after", "3"}, 2, "--save-to");
@@ -61,7 +61,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
   check_refused({"run", path, "--batchsize", "3"}, 2, "did you mean --batch-size?");
   check_refused({"run", path, "--mode", "val", "--no-repeat", "--parallel-slices", "4"}, 2,
-                "--parallel-slices, --no-repeat are for --mode train");
+                "--parallel-slices, --no-repeat are only for --mode train");
   check_refused({"run", path, "--batch-size", "none"}, 2, "found 'none'");
   check_refused({"run", path, "--arena-limit-bytes", "2GB"}, 2,
                 "--arena-limit-bytes: expected a size in bytes, such as 4096 or 512MiB, from 1 to "
@@ -72,9 +72,10 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
                               "in 500ms or 2h, or none, found '{}'",
                               value));
     check_refused({"bench", path, "--seconds", value}, 2, "is not a number of seconds");
-    check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2, "three numbers");
+    check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2,
+                  "three non-negative numbers");
   }
-  check_refused({"bench"}, 2, "PATH is required");
+  check_refused({"bench"}, 2, "specify PATH");
   check_refused({"bench", path, "--any-settings"}, 2, "--compare");
   check_refused({"bench", path, "--limit", "0"}, 2, "--limit: '0'");
   check_refused({"bench", "--compare", "a.json"}, 2, "--compare");
@@ -82,23 +83,23 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--timeout", "0"}, 2, "found '0'");
   check_refused({"bench", path, "--seconds", "1e10"}, 2, "'1e10' is not a number of seconds");
   check_refused({"run", path, "--world-size", "2147483647"}, 1, "--world-size");
-  // As of a shell variable that is not set.
+  // As from an unset shell variable.
   for (const std::string option :
        {"--restore-from", "--save-to", "--debug-log", "--quarantine", "--auto-save"}) {
     check_refused({"run", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
   }
-  check_refused({"run", path, "--save-every", "5"}, 2, "there is no option --save-every");
-  check_refused({"run", "--save-every", "5", path}, 2, "there is no option --save-every");
+  check_refused({"run", path, "--save-every", "5"}, 2, "unknown option --save-every");
+  check_refused({"run", "--save-every", "5", path}, 2, "unknown option --save-every");
   check_refused({"checkpoint", "show", path, "--jsonn"}, 2,
-                "there is no option --jsonn; did you mean --json?");
-  check_refused({"run", path, "x"}, 2, "several paths must all be tars");
-  check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
-  check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
-  check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
-  check_refused({"prepare", path, "--split-ratio", "8,1,x"}, 2, "three numbers");
+                "unknown option --jsonn; did you mean --json?");
+  check_refused({"run", path, "x"}, 2, "each must be a tar");
+  check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three non-negative numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "three non-negative numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three non-negative numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,1,x"}, 2, "three non-negative numbers");
   check_refused({"prepare", path, "--split-parts", "train"}, 2, "NAME:REGEX");
   check_refused({"get", path}, 2, "KEY");
-  check_refused({"get", path, "a", "--restore-key", "b"}, 2, "only one");
+  check_refused({"get", path, "a", "--restore-key", "b"}, 2, "either KEY");
   check_refused({"checkpoint"}, 2, "subcommand");
 }
 

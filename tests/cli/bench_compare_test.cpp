@@ -106,7 +106,7 @@ TEST_CASE("results of different settings are compared on request only", "[cli][b
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Catch::Contains("\n--num-workers is 1 in A and 2 in B\n") &&
                              Catch::Contains("\n--touch is not set in A and true in B\n") &&
-                             Catch::Contains("\nother machine: cores is 2 in A and 8 in B\n") &&
+                             Catch::Contains("\ndifferent machine: cores is 2 in A and 8 in B\n") &&
                              !Catch::Contains("is 2026"));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("what is no result of bench is refused with the place", "[cli][bench]"
   const Json good = result_of({1, 2});
   Json other = good;
   other["bench_version"] = 9;
-  Compared(good, other).check_refused("version 9, this program knows 1");
+  Compared(good, other).check_refused("version 9, this program reads version 1");
   other = good;
   other["repetitions"][1]["seconds"] = 0;
   Compared(good, other).check_refused("result.repetitions[1]: expected samples and a time");
@@ -153,5 +153,5 @@ TEST_CASE("two runs with the same flags can be compared, other flags are refused
   CHECK_THAT(result.out, Catch::Contains("5 repetitions") && !Catch::Contains(" is "));
   const auto refused = run_energon({"bench", "--compare", names[0], names[1], "--batch-size", "4"});
   CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.err, Catch::Contains("leave out --batch-size"));
+  CHECK_THAT(refused.err, Catch::Contains("omit --batch-size"));
 }

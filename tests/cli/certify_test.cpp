@@ -270,20 +270,20 @@ TEST_CASE("files that are not such output are refused with the line", "[cli][cer
   };
   const Words lines = run_lines(data.path(), kFlags + Words{"--limit", "9"});
   refused(text_of(run_lines(data.path(), {"--limit", "2"})),
-          "line 1 is not of a run with --certificate");
+          "line 1 is not from a run with --certificate");
   refused(lines[0] + "\nnonsense\n" + lines[1] + "\n",
-          "line 2 is not of a run with --certificate and --logical-shards: it is not JSON");
+          "line 2 is not from a run with --certificate and --logical-shards: not JSON");
   const Words more =
       run_lines(data.path(), {"--logical-shards", "4", "--limit", "1", "--certificate"});
-  refused("", "there is no line in these files");
-  refused(text_of(lines + more), "4 logical shards, the lines before of one of 8");
+  refused("", "the files contain no lines");
+  refused(text_of(lines + more), "4 logical shards, but 8 on earlier lines");
   auto changed = nlohmann::json::parse(lines[3]);
   changed["batch_certificate"] = "0123456789abcdef";
-  refused(text_of(lines) + changed.dump() + "\n", "micro batch 3 of epoch 0 was there before");
+  refused(text_of(lines) + changed.dump() + "\n", "micro batch 3 of epoch 0 occurred before");
   changed["batch_certificate"] = "0123456789abcdeg";
   refused(changed.dump() + "\n", "16 hexadecimal digits");
   CHECK_THAT(certify({files.file("nothing")}).err,
-             Catch::Contains("there is no such file with the output of a run"));
+             Catch::Contains("file with the output of a run not found"));
   CHECK_THAT(certify({data.path()}).err, Catch::Contains("a folder is not a run"));
   CHECK(certify({data.path()}).exit_code == 1);
 
@@ -297,16 +297,17 @@ TEST_CASE("files that are not such output are refused with the line", "[cli][cer
   refused(with("logical_shards", nlohmann::json::array({1})),
           "whole number from 0 to 9007199254740992, found array");
   refused(with("micro_batch", std::uint64_t{1} << 63), "whole number from 0 to 9007199254740992");
-  refused(with("logical_shards", std::int64_t{1} << 40), "no job of 1099511627776 logical shards");
+  refused(with("logical_shards", std::int64_t{1} << 40),
+          "cannot have 1099511627776 logical shards");
   refused(R"({"logical_shards":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n",
-          "it is nested more than 16 deep");
+          "nested more than 16 levels deep");
   const std::string end = R"({"end_of_epoch":0,"logical_shards":8,"of_logical_shards":)";
-  refused(end + R"([8],"micro_batches":[1]})" + "\n", "no logical shard 8 of 8");
-  refused(end + R"([0,1],"micro_batches":[1]})" + "\n", "1 numbers in 'micro_batches' for 2");
+  refused(end + R"([8],"micro_batches":[1]})" + "\n", "logical shard 8 of 8 cannot");
+  refused(end + R"([0,1],"micro_batches":[1]})" + "\n", "'micro_batches' has 1 numbers for 2");
   refused(end + R"([0],"micro_batches":[1]})" + "\n" + end + R"([0],"micro_batches":[2]})" + "\n",
           "ended after 1 micro batches before, now after 2");
   refused(text_of(lines) + end + R"([3],"micro_batches":[0]})" + "\n",
-          "micro batch 3 of epoch 0 is there, and a line that says");
+          "micro batch 3 of epoch 0 comes after the end of its logical shard");
 
   const auto cut = certify({files.write("cut.jsonl", text_of(lines) + R"({"rank":0,"wor)")});
   CHECK(cut.exit_code == 0);

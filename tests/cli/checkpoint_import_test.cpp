@@ -190,7 +190,7 @@ TEST_CASE("a state of Energon of another job is refused, with what to look at",
              Catch::Contains("--max-samples-per-sequence"));
   CHECK_THAT(refused_with("--seed-offset", "1"), Catch::Contains("look at the seed offset"));
   CHECK_THAT(refused_with("--num-workers", "2"),
-             Catch::Contains("--num-workers is 2, but the states are of 0 workers"));
+             Catch::Contains("--num-workers is 2, but the states have 0 workers"));
   CHECK_THAT(job.refused(workers, replaced(of_workers, "--mode", "val")),
              Catch::Contains("whether it is for training"));
   CHECK_THAT(refused_with("--world-size", "2"), Catch::Contains("look at"));
@@ -245,7 +245,7 @@ TEST_CASE("a state of Energon is not replaced by what is made of it", "[cli][che
   std::filesystem::create_symlink(job.states.file("rank.pt"), job.output);
   const auto result = job.import(job.states.file("rank.pt"), flags_of("shuffled.pt"));
   CHECK(result.exit_code != 0);
-  CHECK_THAT(result.err, Catch::Contains("--output would replace a state of Energon"));
+  CHECK_THAT(result.err, Catch::Contains("--output would overwrite an input state of Energon"));
   CHECK(energon::read_file(job.states.file("rank.pt")) == content);
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("which-keys, which-step and get explain a job with an encoder",
                                    "Packing(7)[Map(3)/Webdataset(0,41),Map(9)/Webdataset(0,5)]"});
   CHECK(single.exit_code == 0);
   CHECK_THAT(single.out, Catch::Contains("000041") && Catch::Contains("000005") &&
-                             Catch::Contains("as they lie in the data"));
+                             Catch::Contains("as stored in the data"));
   const auto outside =
       run_energon({"get", folder.path(), "--restore-key", "Map(1)/Webdataset(0,55)"});
   CHECK(outside.exit_code == 1);

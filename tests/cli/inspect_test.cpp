@@ -49,7 +49,7 @@ TEST_CASE("info and get take the split file that dataset.yaml names", "[cli][inf
   CHECK(small.err.empty());
   const auto usual = run_energon({"info", folder.path(), "--split-config", "split.yaml"});
   CHECK_THAT(usual.out, Catch::Contains("train: 100%, 55 samples"));
-  CHECK_THAT(usual.err, Catch::Contains("reading takes the split file 'small.yaml'"));
+  CHECK_THAT(usual.err, Catch::Contains("loaders use the split file 'small.yaml'"));
 
   CHECK(run_energon({"get", folder.path(), "000052", "--split", "train"}).exit_code == 0);
   const auto outside = run_energon({"get", folder.path(), "000001", "--split", "train"});
@@ -159,5 +159,5 @@ TEST_CASE("commands take a list of tars", "[cli][info]") {
   CHECK(order.back().at("keys").at(0) == "000029");
   const auto folders = run_energon({"info", folder.path(), tars[0]});
   CHECK(folders.exit_code == 2);
-  CHECK_THAT(folders.err, Catch::Contains("several paths must all be tars"));
+  CHECK_THAT(folders.err, Catch::Contains("each must be a tar"));
 }

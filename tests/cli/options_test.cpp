@@ -86,7 +86,7 @@ TEST_CASE("each flag of the table parses, is in --help, and is refused where it 
     const ProgramResult val = run_energon(Words{"run", absent, "--mode", "val"} + with_value(row));
     if (row.use == OptionUse::kTrain) {
       CHECK(val.exit_code == 2);
-      CHECK_THAT(val.err, Catch::Contains(flag + " is for --mode train"));
+      CHECK_THAT(val.err, Catch::Contains(flag + " is only for --mode train"));
     }
   }
 }

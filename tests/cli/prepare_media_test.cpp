@@ -57,7 +57,7 @@ TEST_CASE("prepare stores media metadata", "[cli][prepare][media]") {
                              Catch::Contains("Stored media metadata of 9 parts: 9 images, 0 of "
                                              "sound or video") &&
                              Catch::EndsWith("Done\n"));
-  CHECK_THAT(result.err, Catch::Contains("warning: a.tar: no metadata of '0.gif': the GIF"));
+  CHECK_THAT(result.err, Catch::Contains("warning: a.tar: no metadata for '0.gif': the GIF"));
   CHECK(SampleIndex(folder.file("d/.nv-meta/index.sqlite")).media_metadata("3.gif")->width == 310);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a filter that finds no media is not silent", "[cli][prepare][media]")
                                   Words{"--media-metadata-by-glob", "*.jpg"});
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
-             Catch::Contains("no part fits *.jpg: the parts are gif, txt; nothing was stored"));
+             Catch::Contains("no part matches *.jpg: the parts are gif, txt; nothing was stored"));
   CHECK_FALSE(has_media(folder));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("one way to choose media must be given", "[cli][prepare][media]") {
   write_gifs(folder);
   const auto none = run_energon({"prepare-media", folder.file("d")});
   CHECK(none.exit_code == 2);
-  CHECK_THAT(none.err, Catch::Contains("which parts are media must be said"));
+  CHECK_THAT(none.err, Catch::Contains("specify which parts are media"));
   for (const std::string command : {"prepare", "prepare-media"}) {
     CAPTURE(command);
     const auto both = run_energon(
@@ -170,14 +170,15 @@ TEST_CASE("prepare-media takes a folder of files", "[cli][prepare][media]") {
   const Words command = {"prepare-media", path, "--no-progress"};
   const auto none = run_energon(command + Words{"--media-metadata-by-glob", "*.jpg"});
   CHECK(none.exit_code == 1);
-  CHECK_THAT(none.err,
-             Catch::Contains("no file fits *.jpg: 5 files with the extensions 'gif, txt'; "
-                             "nothing was stored"));
+  CHECK_THAT(
+      none.err,
+      Catch::Contains(
+          "no file matches *.jpg: 5 files with the extensions 'gif, txt'; nothing was stored"));
   const auto result = run_energon(command + Words{"--media-metadata-by-extension"});
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Catch::StartsWith("Stored media metadata of 3 files: 3 images, 0 of sound "
                                            "or video"));
-  CHECK_THAT(result.err, Catch::Contains("warning: no metadata of 'sub/0.gif': the GIF"));
+  CHECK_THAT(result.err, Catch::Contains("warning: no metadata for 'sub/0.gif': the GIF"));
   FolderFileStore store(path);
   CHECK(store.get_media_metadata("sub/3.gif")->width == 310);
   const auto more =

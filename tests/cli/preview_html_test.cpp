@@ -68,18 +68,17 @@ TEST_CASE("a page shows pictures as training gets them, and says what viewers do
     return energon::read_file(ENERGON_SOURCE_DIR "/tests/media/image/data/" + name);
   };
   const auto jpeg = preview_tar(TarBuilder().file("a.jpg", image("exif6.jpg")).end().text());
-  CHECK_THAT(jpeg.html,
-             Contains("JPEG, 20 × 12, RGB, orientation 6 not applied") &&
-                 Contains("width=\"20\" height=\"12\"") &&
-                 Contains("Shown as training gets it: EXIF orientation 6 is not applied. "
-                          "Viewers turn it by 90° clockwise.") &&
-                 Contains("img { image-orientation: none; }"));
+  CHECK_THAT(jpeg.html, Contains("JPEG, 20 × 12, RGB, orientation 6 not applied") &&
+                            Contains("width=\"20\" height=\"12\"") &&
+                            Contains("Shown as in training: EXIF orientation 6 is not applied. "
+                                     "Viewers turn it by 90° clockwise.") &&
+                            Contains("img { image-orientation: none; }"));
   const auto tiff = preview_tar(TarBuilder().file("a.tiff", image("turned.tiff")).end().text());
   CHECK_THAT(tiff.html, Contains("TIFF, 13 × 19, RGB, orientation 6 applied") &&
                             Contains("width=\"13\" height=\"19\"") &&
-                            !Contains("Shown as training gets it"));
+                            !Contains("Shown as in training"));
   const auto upright = preview_tar(TarBuilder().file("a.png", small_png()).end().text());
-  CHECK_THAT(upright.html, !Contains("Shown as training gets it"));
+  CHECK_THAT(upright.html, !Contains("Shown as in training"));
 }
 
 TEST_CASE("a page needs nothing but itself", "[cli][preview][html]") {

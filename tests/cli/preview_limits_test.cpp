@@ -88,7 +88,7 @@ TEST_CASE("packs are shown as bars", "[cli][preview][html]") {
                                      "</i><i style=\"width:30.000%\"") &&
                             Contains("Fits into no pack: <bdi>&lt;d&gt;</bdi>, 101"));
   CHECK_THAT(preview_tar(tar, {"--pack-by", "zip", "--pack-length", "9"}).html,
-             Contains("no sample has the part &#39;zip&#39; for packs"));
+             Contains("no sample has the part &#39;zip&#39; of --pack-by"));
 }
 
 TEST_CASE("preview --decode describes what a mode makes of images", "[cli][preview][html]") {
@@ -106,8 +106,8 @@ TEST_CASE("large originals stay out of a page", "[cli][preview][html]") {
                                     .end()
                                     .text());
   CHECK_THAT(page.html, Contains("The original is not in this page.") &&
-                            Contains("9.00 MiB are too much for this page.") &&
-                            Contains("all of it, up to 64.00 KiB"));
+                            Contains("9.00 MiB are too large for this page.") &&
+                            Contains("show all, up to 64.00 KiB"));
   CHECK(page.html.size() < 100'000);
 }
 

@@ -201,7 +201,7 @@ TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
     const auto result = run_energon({"info", recipe.file(name), "--split-config", "x.yaml"});
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
-    CHECK_THAT(result.err, Catch::Contains("--split-config is for prepared datasets"));
+    CHECK_THAT(result.err, Catch::Contains("--split-config: expected a prepared dataset"));
   }
 }
 
@@ -236,9 +236,10 @@ splits:
       CHECK_THAT(empty.err, Catch::StartsWith("energon: warning: rank 0 of 1 has no samples: all"));
     }
     CHECK_THAT(reason({folder.file("m.yaml")}),
-               Catch::Contains("the subsets of the metadataset leave none of 2 samples"));
-    CHECK_THAT(reason({folder.file("m.yaml"), "--split", "little"}),
-               Catch::Contains("2 samples for 1 rank, of which the repetitions take only a part"));
+               Catch::Contains("the subsets of the metadataset select none of 2 samples"));
+    CHECK_THAT(
+        reason({folder.file("m.yaml"), "--split", "little"}),
+        Catch::Contains("2 samples for 1 rank, of which repetitions below 1 use only a part"));
     CHECK_THAT(reason({folder.file("one"), "--world-size", "2", "--rank", "1"}),
                Catch::Contains("rank 1 of 2 has no samples: 1 sample for 2 ranks"));
   }

@@ -213,7 +213,7 @@ TEST_CASE("IBM-22 runs of three ranks that save by themselves go on from their f
   CHECK(nlohmann::json::parse(save(1, {"--at-step", "10"}).out).at("index") == 10);
   const auto after = save(0, {});
   CHECK(nlohmann::json::parse(after.out).at("index") == 10);
-  CHECK_THAT(after.err, Catch::Contains("warning: passed over, this checkpoint does not count: ") &&
+  CHECK_THAT(after.err, Catch::Contains("warning: ignored an unusable checkpoint: ") &&
                             Catch::Contains("step_20: the run went back to step 10"));
   CHECK(nlohmann::json::parse(save(0, {"--start-over"}).out).at("index") == 0);
   const auto none = save(1, {});
@@ -260,9 +260,9 @@ TEST_CASE("a run that completes a checkpoint which does not count says so", "[cl
   CHECK(last.exit_code == 0);
   const auto warning = [&](const std::string& step) {
     return fmt::format(
-        "energon: warning: the checkpoint of step {0} does not count, no run can go on from it: "
-        "{1}/step_{0}: these states do not belong to one job at one step:\n  different steps of "
-        "epoch 1",
+        "energon: warning: the checkpoint of step {0} is unusable, no run can resume from it: "
+        "{1}/step_{0}: these states do not belong to one job at one step:\n"
+        "  different steps of epoch 1",
         step, saved);
   };
   const std::string text = last.err;

@@ -111,8 +111,10 @@ TEST_CASE("prepare refuses wrong types and fields", "[cli][typed]") {
   CHECK_THAT(refused(text + Words{"--field-map", "text=json["}, 2), Catch::Contains("character 6"));
   CHECK_THAT(refused(text + Words{"--field-map", "text=txt", "--field-map", "label=cls"}, 2),
              Catch::Contains("has 'label'"));
-  CHECK_THAT(refused(text + Words{"--field-map", "{\"text\": 1}"}, 2), Catch::Contains("no text"));
-  CHECK_THAT(refused(text + Words{"--field-map", "{"}, 2), Catch::Contains("no JSON object"));
+  CHECK_THAT(refused(text + Words{"--field-map", "{\"text\": 1}"}, 2),
+             Catch::Contains("must be a string"));
+  CHECK_THAT(refused(text + Words{"--field-map", "{"}, 2),
+             Catch::Contains("expected a JSON object"));
   CHECK_THAT(refused(text + Words{"--field-map", "text=jpg"}, 1),
              Catch::Contains("their parts are: json, txt, bin"));
   CHECK(refused({"--interactive", "--non-interactive"}, 2).size() > 0);
@@ -133,14 +135,15 @@ TEST_CASE("the wizard asks for split, type and fields, again after a wrong answe
                                      "json[q]\njson[a]\n\n");
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Catch::Contains("The first sample, '0' in a.tar, has the parts:\n"
-                                         "  json (28 bytes)\n  txt (6 bytes)\n") &&
-                             Catch::Contains("1. CaptioningSample: image, caption\n") &&
-                             Catch::Contains("10. VQASample: image, context, [answers]") &&
-                             Catch::Contains("12. CrudeSample: the parts as they are") &&
-                             Catch::Contains("'NoSample' is none of them") &&
-                             Catch::Contains("'image' is not optional") &&
-                             Catch::Contains("their parts are: json, txt, bin"));
+  CHECK_THAT(result.out,
+             Catch::Contains("The first sample, '0' in a.tar, has these parts:\n  json (28 bytes)\n"
+                             "  txt (6 bytes)\n") &&
+                 Catch::Contains("1. CaptioningSample: image, caption\n") &&
+                 Catch::Contains("10. VQASample: image, context, [answers]") &&
+                 Catch::Contains("12. CrudeSample: the parts as they are") &&
+                 Catch::Contains("'NoSample' is not one of them") &&
+                 Catch::Contains("'image' is required") &&
+                 Catch::Contains("their parts are: json, txt, bin"));
   CHECK_THAT(result.err, Catch::Contains("image (an image): ") &&
                              Catch::Contains("answers (a list of strings; optional"));
   CHECK_THAT(yaml_in(folder), Catch::Contains("__class__: VQASample\nfield_map:\n"
