@@ -103,7 +103,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"checkpoint"}, 2, "subcommand");
 }
 
-TEST_CASE("what does not exist is named", "[cli]") {
+TEST_CASE("errors name what does not exist", "[cli]") {
   const TempDir folder;
   const std::string missing = folder.file("missing");
   for (const std::string command : {"info", "lint", "preview", "run", "bench"}) {
@@ -125,12 +125,12 @@ TEST_CASE("what does not exist is named", "[cli]") {
                 "not a folder");
   check_refused({"run", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
                 1, "slices");
-  // Before the first batch, not when the state is there.
+  // Before the first batch, not when the state is written.
   check_refused({"run", folder.path(), "--save-after", "9", "--save-to", "/proc/energon.state"}, 1,
                 "--save-to cannot be written");
   check_refused({"run", folder.path(), "--save-after", "9", "--save-to", folder.path()}, 1,
                 "the output is a folder");
-  // Flags, not the names of the options that they set.
+  // Errors name flags, not the options that they set.
   check_refused({"run", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
                 "--logical-shards is 5, which is not a multiple of --world-size 2");
   check_refused({"run", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
@@ -142,7 +142,7 @@ TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
   write_numbered_shards(folder, kTens);
   REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
   const auto run_refused = [&](const std::string& reason) {
-    // A shard is checked at its first read, so the first batch has samples of all.
+    // A shard is checked at its first read, so the first batch has samples of all shards.
     check_refused({"run", folder.path(), "--batch-size", "30", "--limit", "1"}, 1, reason);
   };
   check_refused({"run", folder.path(), "--split", "tets"}, 1, "train");
@@ -165,7 +165,7 @@ TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
   run_refused("energon prepare");
 }
 
-TEST_CASE("a rank without samples says so instead of waiting forever", "[cli]") {
+TEST_CASE("a rank without samples reports an error instead of waiting forever", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {1});
   for (const std::string command : {"run", "bench"}) {
@@ -173,7 +173,7 @@ TEST_CASE("a rank without samples says so instead of waiting forever", "[cli]") 
   }
 }
 
-TEST_CASE("a truncated plain tar is refused with its byte", "[cli]") {
+TEST_CASE("a truncated plain tar is refused with the byte offset", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {10});
   const std::string shard = energon::read_file(folder.file("shard-000.tar"));
@@ -181,7 +181,7 @@ TEST_CASE("a truncated plain tar is refused with its byte", "[cli]") {
   check_refused({"run", folder.path(), "--limit", "1"}, 1, "byte");
 }
 
-TEST_CASE("batches that came before a fault are printed", "[cli]") {
+TEST_CASE("batches before a fault are printed", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {10});
   REQUIRE(
@@ -211,7 +211,7 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
   CHECK_THAT(run_energon({"run", "--help"}).out, Catch::Contains("--save-after"));
 }
 
-TEST_CASE("run has its earlier name, dump, which help does not show", "[cli]") {
+TEST_CASE("run has an old name, dump, which help does not show", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {folder.path(), "--num-workers", "0", "--limit", "3"};
@@ -235,7 +235,7 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
   }
 }
 
-TEST_CASE("outputs that are no files are refused at the start, devices are kept", "[cli][fork]") {
+TEST_CASE("outputs that are not files are refused at the start, devices are kept", "[cli][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, {2});
   check_refused({"run", folder.path(), "--save-after", "1", "--save-to", folder.path()}, 1,
@@ -254,7 +254,7 @@ TEST_CASE("outputs that are no files are refused at the start, devices are kept"
   CHECK(std::filesystem::is_character_file(folder.file("null")) == has_device);
 }
 
-TEST_CASE("an output that cannot be is refused before the work", "[cli]") {
+TEST_CASE("an impossible output is refused before the work", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const TempDir outputs;

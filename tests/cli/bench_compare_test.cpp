@@ -1,4 +1,4 @@
-// energon bench --compare over results that are written here, so that their numbers are known.
+// energon bench --compare with results that are written here, so that their numbers are known.
 
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// A result whose repetitions took a second each and delivered so many samples.
+// A result whose repetitions took a second each and delivered these numbers of samples.
 Json result_of(const std::vector<int>& samples, const std::string& workers = "1") {
   Json json = {{"bench_version", 1},
                {"program", "energon-cpp 1"},
@@ -78,7 +78,7 @@ TEST_CASE("results whose repetitions are apart are compared by their medians", "
                              !Catch::Contains("No claim"));
 }
 
-TEST_CASE("nothing is claimed of results that overlap or have no spread", "[cli][bench]") {
+TEST_CASE("no difference is claimed for results that overlap or have no spread", "[cli][bench]") {
   const auto overlapping =
       Compared(result_of({1000, 1200, 1500}), result_of({1500, 1800, 1900})).run();
   CHECK(overlapping.exit_code == 0);
@@ -91,7 +91,7 @@ TEST_CASE("nothing is claimed of results that overlap or have no spread", "[cli]
                              Catch::Contains("No claim: one repetition has no spread"));
 }
 
-TEST_CASE("results of different settings are compared on request only", "[cli][bench]") {
+TEST_CASE("results with different settings are compared on request only", "[cli][bench]") {
   Json other = result_of({2000, 2000}, "2");
   other["settings"]["--touch"] = true;
   other["machine"]["cores"] = 8;
@@ -110,7 +110,7 @@ TEST_CASE("results of different settings are compared on request only", "[cli][b
                              !Catch::Contains("is 2026"));
 }
 
-TEST_CASE("what is no result of bench is refused with the place", "[cli][bench]") {
+TEST_CASE("a file that is not a result of bench is refused with the place", "[cli][bench]") {
   const Json good = result_of({1, 2});
   Json other = good;
   other["bench_version"] = 9;

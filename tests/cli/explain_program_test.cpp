@@ -31,7 +31,7 @@ using energon::testing::Words;
 
 namespace {
 
-// Counts the characters of a text.
+// Counts the characters of a string.
 Sample encode(Sample sample, CallContext&) {
   const auto size = static_cast<std::int64_t>(sample.bytes("txt").size());
   sample.fields = {{"length", size}};
@@ -135,7 +135,7 @@ TEST_CASE("which-keys, which-step and get explain a job with an encoder",
   CHECK_THAT(foreign.err, Catch::Contains("8, expected 7"));
 }
 
-TEST_CASE("a job whose functions decide what a batch has is not explained by a guess",
+TEST_CASE("a job whose functions choose the samples of a batch is not explained by a guess",
           "[cli][checkpoint]") {
   const TempDir folder;
   const TempDir states;
@@ -161,13 +161,13 @@ TEST_CASE("a job whose functions decide what a batch has is not explained by a g
       {"which-keys", folder.path(), state, "0", "--batch-size", "3", "--shuffle-buffer-size", "7"});
   CHECK(refused.exit_code == 1);
   CHECK_THAT(refused.err, Catch::Contains("Packing") && Catch::Contains("--restore-key"));
-  // Its keys are.
+  // Its keys can be found.
   const auto got =
       run_energon({"get", folder.path(), "--json", "--restore-key", batch->restore_key.text()});
   CHECK(nlohmann::json::parse(got.out).at("keys") == batch->keys.strings());
 }
 
-TEST_CASE("which-keys and which-step know the samples that could not be decoded",
+TEST_CASE("which-keys and which-step leave out samples that could not be decoded",
           "[cli][checkpoint][fork]") {
   const TempDir data;
   const TempDir states;
@@ -258,7 +258,7 @@ TEST_CASE("a job whose functions left out samples is not explained without them"
   }
 }
 
-TEST_CASE("a state names the flags that its job had", "[cli][checkpoint]") {
+TEST_CASE("an error names the flags of the job in the state", "[cli][checkpoint]") {
   const TempDir folder;
   const TempDir states;
   SavableDataLoader loader(energon::train_pipeline(numbered_dataset(folder, kTens), options()), {});

@@ -65,7 +65,7 @@ TEST_CASE("get finds samples and parts of plain and of prepared shards", "[cli][
   CHECK(energon::read_file(out + "txt") == "three");
 }
 
-TEST_CASE("get names what there is when something is not there", "[cli][get]") {
+TEST_CASE("get names what exists if something does not", "[cli][get]") {
   const TempDir folder;
   write_shards(folder);
   const auto no_key = run_energon({"get", folder.path(), "d/9"});
@@ -112,7 +112,7 @@ TEST_CASE("get rebuilds the batches that run printed", "[cli][get][fork]") {
   }
 }
 
-TEST_CASE("a damaged sample is not handed out", "[cli][get]") {
+TEST_CASE("a damaged sample is not printed", "[cli][get]") {
   const TempDir folder;
   write_shards(folder);
   REQUIRE(

@@ -28,8 +28,7 @@ std::string gif(int width, int height) {
          "," + number(0) + number(0) + number(width) + number(height) + std::string(1, '\0');
 }
 
-// Samples 0 to 9, of which sample i has a GIF that is 100 * i + 10 wide; sample 0 has a damaged
-// one.
+// Samples 0 to 9. Sample i has a GIF that is 100 * i + 10 wide; that of sample 0 is damaged.
 void write_gifs(const TempDir& folder) {
   TarBuilder tar;
   for (int i = 0; i < 10; ++i) {
@@ -84,7 +83,7 @@ TEST_CASE("prepare-media adds to a prepared dataset", "[cli][prepare][media]") {
   CHECK(json["not_read"][0]["name"] == "0.gif");
 }
 
-TEST_CASE("get shows what is known of the media of a sample", "[cli][get][media]") {
+TEST_CASE("get shows the media metadata of a sample", "[cli][get][media]") {
   const TempDir folder;
   write_gifs(folder);
   const std::string path = folder.file("d");
@@ -98,7 +97,7 @@ TEST_CASE("get shows what is known of the media of a sample", "[cli][get][media]
   CHECK_FALSE(none["parts"][0].contains("media"));
 }
 
-TEST_CASE("a filter that finds no media is not silent", "[cli][prepare][media]") {
+TEST_CASE("a filter that finds no media is an error", "[cli][prepare][media]") {
   const TempDir folder;
   write_gifs(folder);
   const auto result = run_energon(Words{"prepare", folder.file("d")} + kPrepare +
@@ -109,7 +108,7 @@ TEST_CASE("a filter that finds no media is not silent", "[cli][prepare][media]")
   CHECK_FALSE(has_media(folder));
 }
 
-TEST_CASE("one way to choose media must be given", "[cli][prepare][media]") {
+TEST_CASE("exactly one way to choose media must be given", "[cli][prepare][media]") {
   const TempDir folder;
   write_gifs(folder);
   const auto none = run_energon({"prepare-media", folder.file("d")});
@@ -131,7 +130,7 @@ TEST_CASE("one way to choose media must be given", "[cli][prepare][media]") {
   CHECK_THAT(lines.err, Catch::Contains("--media-metadata-by-extension is for folders of shards"));
 }
 
-TEST_CASE("prepare says when media metadata is gone", "[cli][prepare][media]") {
+TEST_CASE("prepare warns if media metadata is lost", "[cli][prepare][media]") {
   const TempDir folder;
   write_gifs(folder);
   const Words prepare = Words{"prepare", folder.file("d")} + kPrepare;
@@ -144,7 +143,7 @@ TEST_CASE("prepare says when media metadata is gone", "[cli][prepare][media]") {
   CHECK_FALSE(has_media(folder));
 }
 
-TEST_CASE("a metadataset leaves out what does not fulfil its media filter", "[cli][media]") {
+TEST_CASE("a metadataset leaves out samples that do not match its media filter", "[cli][media]") {
   const TempDir folder;
   write_gifs(folder);
   REQUIRE(run_energon(Words{"prepare", folder.file("d")} + kPrepare +
@@ -160,7 +159,7 @@ TEST_CASE("a metadataset leaves out what does not fulfil its media filter", "[cl
   CHECK(json_lines(result.out).size() == 4);
 }
 
-TEST_CASE("prepare-media takes a folder of files", "[cli][prepare][media]") {
+TEST_CASE("prepare-media accepts a folder of files", "[cli][prepare][media]") {
   const TempDir folder;
   for (int i = 0; i < 4; ++i) {
     folder.write(fmt::format("d/sub/{}.gif", i), i == 0 ? "GIF89a" : gif(100 * i + 10, 50));

@@ -28,7 +28,7 @@ using energon::testing::TarBuilder;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 
-TEST_CASE("a page shows each part as what it is", "[cli][preview][html]") {
+TEST_CASE("a page shows each part by its kind", "[cli][preview][html]") {
   const auto page = preview_tar(TarBuilder()
                                     .file("a.png", small_png())
                                     .file("a.txt", "a caption\nof two lines")
@@ -62,7 +62,7 @@ TEST_CASE("a page shows each part as what it is", "[cli][preview][html]") {
   CHECK_THAT(page.html, Contains("000000  00 01 ff 41 42 43        ...ABC"));
 }
 
-TEST_CASE("a page shows pictures as training gets them, and says what viewers do",
+TEST_CASE("a page shows images as in training, with a note on image viewers",
           "[cli][preview][html]") {
   const auto image = [](const std::string& name) {
     return energon::read_file(ENERGON_SOURCE_DIR "/tests/media/image/data/" + name);
@@ -81,7 +81,7 @@ TEST_CASE("a page shows pictures as training gets them, and says what viewers do
   CHECK_THAT(upright.html, !Contains("Shown as in training"));
 }
 
-TEST_CASE("a page needs nothing but itself", "[cli][preview][html]") {
+TEST_CASE("a page needs no other files", "[cli][preview][html]") {
   const auto page =
       preview_tar(TarBuilder().file("a.png", small_png()).file("a.txt", "text").end().text());
   CHECK_THAT(page.html, Catch::StartsWith("<!DOCTYPE html>\n") && Catch::EndsWith("</html>\n"));
@@ -117,7 +117,7 @@ TEST_CASE("data cannot become markup", "[cli][preview][html]") {
   CHECK_THAT(page.html, Contains("tab\tand \\u202eturned \\xff\\xc0\\xaf\\x01</pre>"));
 }
 
-TEST_CASE("what cannot be decoded is red and says why", "[cli][preview][html]") {
+TEST_CASE("parts that cannot be decoded are red with the reason", "[cli][preview][html]") {
   const std::string png = small_png();
   const auto page = preview_tar(TarBuilder()
                                     .file("a.png", png.substr(0, 60))
