@@ -58,10 +58,11 @@ SavableJobState merged(std::vector<SavableDataLoaderState> ranks) {
   try {
     return merge_states(std::move(ranks));
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{}\nimport the state of each rank into a file of its own, with --rank "
-                            "and --world-size",
-                            error.message()));
+    throw Error(
+        error.code(),
+        fmt::format(
+            "{}\nimport the state of each rank into its own file, with --rank and --world-size",
+            error.message()));
   }
 }
 

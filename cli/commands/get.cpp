@@ -315,8 +315,8 @@ void save_batch(const Sample& batch, const std::string& folder) {
   }
 }
 
-// Whether `energon run` prints such keys. A program with functions of its own has more stages in
-// its keys.
+// Whether `energon run` prints such keys. A program with its own functions has more stages in its
+// keys.
 bool is_batch_of_run(const RestoreKey& key, const LoaderFlags& flags) {
   const int maps =
       (flags.decode || flags.options.data.typed ? 1 : 0) + (flags.tokenizer.empty() ? 0 : 1);

@@ -1,4 +1,4 @@
-// States and restore keys of a program with functions of its own, explained by the plain program
+// States and restore keys of a program with its own functions, explained by the plain program
 // `energon`.
 
 #include <algorithm>

@@ -65,7 +65,7 @@ def energon_loader(recipe):
 
 
 def keys_of_energon(recipe, batches):
-    """The keys of each worker, in order: of the first `batches` batches, or of all epochs."""
+    """The keys of each worker, in order, for the first `batches` batches or all epochs."""
     keys = {worker: [] for worker in range(max(recipe.num_workers, 1))}
     loader = energon_loader(recipe)
     for _ in range(recipe.epochs if recipe.mode == "epochs" else 1):
