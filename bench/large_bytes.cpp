@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
         app.add_option("--samples", blobs, "Samples of 1 MiB")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
-        app.add_option("--passes", passes, "Passages over the data per repetition")
+        app.add_option("--passes", passes, "Passes over the data per repetition")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
       },

@@ -1,4 +1,4 @@
-// How many small samples a second does the loader deliver?
+// How many small samples per second does the loader deliver?
 //
 // Two-part samples of 0.8 KB, so that the cost per sample matters, not that of its bytes. For
 // comparison: a loop with one pread() per sample over the same byte ranges that builds no batches,
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   std::int64_t samples = 200'000;
   std::string only;
   return run_program(
-      argc, argv, "loader", "How many small samples a second does the loader deliver?",
+      argc, argv, "loader", "How many small samples per second does the loader deliver?",
       [&](CLI::App& app) {
         app.add_option("--samples", samples, "Samples in the dataset")
             ->capture_default_str()

@@ -1,9 +1,9 @@
 // Do two workers deliver tensors as fast as a bare codec decodes?
 //
 // Pictures of 512 x 384 pixels as JPEG (80 KB), PNG and WebP. The floor is as many threads as
-// workers, each of which decodes images in memory into a buffer of its own, which stays in its
-// cache, using only the library of the format. "Into 64 MiB" is the same with as much memory as
-// batches in flight take. The loader reads tars, decodes into shared memory and stacks batches of
+// workers, each of which decodes images in memory into its own buffer, which stays in its cache,
+// using only the library of the format. "Into 64 MiB" is the same with as much memory as batches in
+// flight take. The loader reads tars, decodes into shared memory and stacks batches of
 // 16. Before timing, each picture from the loader is compared with that of the bare codec.
 
 #include <algorithm>

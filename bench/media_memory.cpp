@@ -272,7 +272,7 @@ int main(int argc, char** argv) {
   using namespace energon::bench;
   SoakSettings settings;
   return run_program(
-      argc, argv, "media_memory", "Does the memory of workers that decode stay where it is?",
+      argc, argv, "media_memory", "Does the memory of decoding workers stay constant?",
       [&](CLI::App& app) {
         app.add_option("--samples", settings.samples, "Samples to take")
             ->capture_default_str()

@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
   VideoSettings settings;
   return run_program(
       argc, argv, "media_video",
-      "How much of what bare FFmpeg gives do two workers deliver as clips of video?",
+      "How many video clips do two workers deliver, compared with bare FFmpeg?",
       [&](CLI::App& app) {
         app.add_option("--clips", settings.clips, "Clips in each repetition")
             ->capture_default_str()

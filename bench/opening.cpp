@@ -1,9 +1,9 @@
 // How long does it take to open a dataset?
 //
 // Many shards, many samples, many datasets: a folder of 10,000 small tars, prepared and not; a
-// folder of 1,000 tars whose indexes say that they have 10 million samples (or, if asked for, 100
-// million); and a recipe that blends 200 datasets, up to its first batch. Everything is in the
-// page cache, so what is timed is the library and the system calls.
+// folder of 1,000 tars whose indexes list 10 million samples (or, on request, 100 million); and a
+// recipe that blends 200 datasets, up to its first batch. Everything is in the page cache, so the
+// time is that of the library and the system calls.
 
 #include <algorithm>
 #include <cstdint>
@@ -119,7 +119,7 @@ void write_claims(const std::string& meta, const DatasetInfo& info,
 }
 
 // 1,000 sparse tars, and the files of a prepare that found `samples` headers of 512 bytes in them.
-// They contain no data, which opening does not notice.
+// They do not contain data, which opening does not notice.
 std::string make_claiming(const std::string& folder, std::int64_t samples) {
   const std::string path = fmt::format("{}/opening-claims-{}", folder, samples);
   if (fs::exists(path + "/.nv-meta/.info.json")) {

@@ -6,7 +6,7 @@
 //
 // The bare loop reads into one buffer that stays in the CPU's cache. A loader can't: its batches
 // are alive while the next ones are read. The loop over as many bytes of buffers as a loader with
-// one worker and batch 16 keeps in flight shows what that alone costs.
+// one worker and batch 16 keeps in flight shows the cost of that alone.
 
 #include <algorithm>
 #include <cstdint>
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
         app.add_option("--samples", samples, "Samples of 1 MiB in the dataset")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
-        app.add_option("--passes", passes, "Passages over the data per repetition")
+        app.add_option("--passes", passes, "Passes over the data per repetition")
             ->capture_default_str()
             ->check(CLI::PositiveNumber);
       },

@@ -3,7 +3,7 @@
 // Throughput: one process writes units as fast as the ring takes them (payload copied in), the
 // other reads them (payload copied out). Latency: a unit goes to the other process, which sends it
 // back; once back to back, and once after a pause in which the other process has fallen asleep, so
-// that the way there includes a wake-up by eventfd.
+// that the first half of the round trip includes a wake-up by eventfd.
 
 #include <unistd.h>
 

@@ -6,7 +6,7 @@
 // comparison with each: a loop with one pread() per sample over the same byte ranges, with all tars
 // open.
 //
-// A loader reads all samples once before it is timed, so what is measured is the steady state. Each
+// A loader reads all samples once before it is timed, so that the steady state is measured. Each
 // loader lives for one repetition, so that no two share the limit of open files.
 
 #include <algorithm>
@@ -46,7 +46,7 @@ DataSetSpec small_tars_spec() {
 struct OpenedData {
   DataSetSpec spec;
   PipelineData data;
-  std::shared_ptr<const Webdataset> dataset;  // null for several data sets
+  std::shared_ptr<const Webdataset> dataset;  // null for several datasets
 };
 
 OpenedData open_one(const std::string& folder, const DataSetSpec& spec) {

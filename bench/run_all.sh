@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the preset release and runs all benchmarks; results go to bench/results/*.json.
-#   bench/run_all.sh [DATA_FOLDER]     default: $TMPDIR/energon-bench; needs 6 GB
+#   bench/run_all.sh [DATA_FOLDER]     by default $TMPDIR/energon-bench; needs 6 GB
 # BUILD_DIR: another build folder. Run it on an idle machine: the report contains the load.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,4 +15,4 @@ for program in "${programs[@]}"; do
   echo
 done
 BUILD_DIR=$build bench/peers/compare_torch.sh "$data" || [ $? -eq 77 ]  # needs torch, which may be missing
-echo "Results are in bench/results; bench/results/make_table.py puts them into README.md and docs."
+echo "Results are in bench/results; bench/results/make_table.py writes them into README.md and docs."

@@ -3,8 +3,8 @@
 //
 // Saves are taken between batches, as by a trainer. A restore is measured where it is most
 // expensive: at 99 % of an epoch, with a shuffle buffer. The loader that restores is a new object
-// each time; the time runs from its construction until the trainer has the batch, both with a data
-// set that is already open and including opening it.
+// each time; the time runs from its construction until the trainer has the batch, both with a
+// dataset that is already open and including opening it.
 
 #include <cstdint>
 #include <memory>

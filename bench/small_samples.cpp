@@ -3,8 +3,8 @@
 // Two-part samples of 0.8 KB, in batches of 64, whose bytes are read after delivery. First,
 // consecutive samples of 20 shards: the floor is two threads that read the same shards from start
 // to end and touch every cache line, ignoring sample boundaries. Then 10,000 shards of 20 samples,
-// in the loader's own order and through a shuffle buffer of 10,000, each beside a loop with one
-// pread() per sample in the same order.
+// in the loader's own order and through a shuffle buffer of 10,000, each compared with a loop with
+// one pread() per sample in the same order.
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
-// How each sub-command is added to the program, and what it runs.
+// The subcommands of the program, and how they are added to it.
 //
-// Each sub-command has one file. Its add_…() function declares options and stores the function to
-// run; main.cpp parses the command line, runs the chosen sub-command and reports every failure as
+// Each subcommand has one file. Its add_…() function declares options and stores the function to
+// run; main.cpp parses the command line, runs the chosen subcommand and reports every failure as
 // one line on stderr.
 
 #pragma once
@@ -13,14 +13,14 @@
 
 namespace energon::cli {
 
-// Exit codes of sub-commands.
+// Exit codes of subcommands.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure =
-    1;                                ///< bad data, missing files, a dead worker, findings of lint
-inline constexpr int kExitUsage = 2;  ///< the command line itself is wrong
+    1;  ///< bad data, missing files, a dead worker, problems that lint found
+inline constexpr int kExitUsage = 2;     ///< the command line itself is wrong
 inline constexpr int kExitSignal = 128;  ///< plus the number of the signal: 130 after Ctrl-C
 
-/// What the chosen sub-command does; returns the exit code. May throw Error and UsageError
+/// Runs the chosen subcommand and returns the exit code. May throw Error and UsageError
 /// (cli/flags.h).
 using Run = std::function<int()>;
 
@@ -32,7 +32,7 @@ void on_run(CLI::App& command, const std::shared_ptr<Flags>& flags, Run& run,
       [flags, &run, function] { run = [flags, function] { return function(*flags); }; });
 }
 
-// Each adds one sub-command to `app`; when it is chosen on the command line, it sets `run`.
+// Each adds one subcommand to `app`; when it is chosen on the command line, it sets `run`.
 void add_prepare(CLI::App& app, Run& run);
 void add_prepare_media(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);

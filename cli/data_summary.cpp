@@ -25,7 +25,7 @@ std::int64_t samples_of(const PipelineLeaf& leaf) {
   return range.end - range.begin;
 }
 
-// Samples of one epoch, over all ranks and workers, but for what is lost by rounding to shards.
+// Samples of one epoch over all ranks and workers, before rounding to shards.
 std::int64_t repeated_samples(const PipelineLeaf& leaf) {
   return static_cast<std::int64_t>(
       std::floor(static_cast<double>(samples_of(leaf)) * leaf.repetitions));
@@ -52,7 +52,7 @@ class Tree {
   }
 
  private:
-  // Share of what lies below a node.
+  // The share of all leaves below a node.
   double share_of(const RecipeNode& node) const {
     double sum = node.leaf ? shares_[*node.leaf] : 0;
     for (const RecipeNode& child : node.children) {

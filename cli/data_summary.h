@@ -34,12 +34,13 @@ struct PartSummary {
   std::int64_t excluded_samples = 0;
 };
 
-/// In the order of the split file. A part without shards has zeros. `path` is named in errors.
-/// Throws Error as select_shards().
+/// In the order of the split file. A part without shards has zeros. Errors name `path`. Throws
+/// Error as select_shards().
 std::vector<PartSummary> summarize_parts(const DatasetInfo& info, const SplitConfig& split,
                                          const std::string& path);
 
-/// One line per part: "  train: 80%, 800 samples in 8 shards". Shares are of all samples of `info`.
+/// One line per part: "  train: 80%, 800 samples in 8 shards". A share is relative to all samples
+/// of `info`.
 std::string describe_parts(const std::vector<PartSummary>& parts, const DatasetInfo& info);
 
 std::int64_t total_samples(const DatasetInfo& info);

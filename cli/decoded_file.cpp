@@ -31,7 +31,7 @@ std::string png_of_pixels(ByteView pixels, std::int64_t width, std::int64_t heig
   if (width < 1 || height < 1 || width > 65535 || height > 65535 || channels < 1 || channels > 4 ||
       pixels.size() != static_cast<std::size_t>(width * height * channels)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} bytes are no image of {} x {} with {} channels", pixels.size(),
+                fmt::format("{} bytes are not an image of {} x {} with {} channels", pixels.size(),
                             width, height, channels));
   }
   png_image image{};
@@ -52,21 +52,21 @@ std::string png_of_pixels(ByteView pixels, std::int64_t width, std::int64_t heig
 
 namespace {
 
-constexpr std::uint32_t kHeaderBytes = 36;  // that RIFF counts
+constexpr std::uint32_t kHeaderBytes = 36;  // counted by RIFF
 
 void check_samples(const Tensor& samples, std::int64_t rate) {
   if (samples.shape.size() != 2 || rate < 1 || rate > UINT32_MAX ||
       samples.data.size() > UINT32_MAX - kHeaderBytes) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a .wav needs (channels, samples), at most 4 GiB, and a rate of 1 or "
-                            "more; these are {} bytes of shape ({}) at {} Hz",
+                            "more, found {} bytes of shape ({}) at {} Hz",
                             samples.data.size(), fmt::join(samples.shape, ", "), rate));
   }
 }
 
-/// `samples` is (channels, samples): floats, or integers as they are; uint8 is unsigned, as WAVE
-/// has it. `rate` is in samples per second. Throws Error (kInvalidArgument) for another shape, a
-/// rate that is not from 1 to 2^32 - 1, and more than 4 GiB.
+/// `samples` has the shape (channels, samples). Floats and integers are stored as they are; uint8
+/// is unsigned in WAVE, too. `rate` is in samples per second. Throws Error (kInvalidArgument) for
+/// another shape, a rate outside 1 to 2^32 - 1, or more than 4 GiB.
 std::string wav_of_samples(const Tensor& samples, std::int64_t rate) {
   check_samples(samples, rate);
   const std::size_t sample_bytes = size_of(samples.dtype);
@@ -89,7 +89,7 @@ std::string wav_of_samples(const Tensor& samples, std::int64_t rate) {
   wav.raw("data");
   wav.u32(data_bytes);
   const std::string_view data = samples.data.text();
-  for (std::size_t i = 0; i < count; ++i) {  // in a file, the samples of all channels in turn
+  for (std::size_t i = 0; i < count; ++i) {  // files interleave the channels
     for (std::size_t channel = 0; channel < channels; ++channel) {
       wav.raw(data.substr((channel * count + i) * sample_bytes, sample_bytes));
     }
@@ -108,7 +108,7 @@ using ValueJson = nlohmann::ordered_json;
 [[noreturn]] void refuse(std::string_view wanted, const Value& value) {
   throw Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("{}, and the decoder made {}: write .npy for a tensor, .json for any value",
+      fmt::format("{}, but the decoder returned {}: use .npy for a tensor, .json for any value",
                   wanted, describe(value)));
 }
 
@@ -122,8 +122,8 @@ ValueJson json_of(const List& list) {
   return json;
 }
 
-// The library has no integer of any size: such a number is its digits, as binary, which no other
-// value is.
+// The library has no integers of arbitrary size. They become a binary value with their digits; no
+// other value becomes binary.
 ValueJson json_of(const Value& value) {
   return std::visit(Overloaded{
                         [](const SharedBytes& bytes) -> ValueJson {
@@ -157,7 +157,7 @@ ValueJson json_of(const Value& value) {
                     value.base());
 }
 
-// As dump(2) of the library, but for its binary values.
+// Like dump(2) of the library, but writes binary values as they are.
 std::string text_of(const ValueJson& json, const std::string& line_begin) {
   if (json.is_binary()) {
     return {json.get_binary().begin(), json.get_binary().end()};
@@ -178,7 +178,7 @@ std::string text_of(const ValueJson& json, const std::string& line_begin) {
   return text + line_begin + (json.is_object() ? "}" : "]");
 }
 
-/// How the elements of an image lie in its tensor.
+/// The layout of an image in its tensor.
 struct ImagePlaces {
   std::int64_t height, width, channels;
   std::int64_t row, column, channel;  // distances in elements
@@ -265,13 +265,12 @@ std::string decoded_file(const std::string& path, const Value& value) {
     if (const auto* text = std::get_if<std::string>(&value.base())) {
       return *text;
     }
-    refuse("a .txt needs a text", value);
+    refuse("a .txt needs a string", value);
   }
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("--output '{}' says no format: with --decode it ends in .npy, .png, .wav, "
-                  ".txt or .json",
-                  printable(path)));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("--output '{}' has no known format: with --decode, it must end in .npy, "
+                          ".png, .wav, .txt or .json",
+                          printable(path)));
 }
 
 // --- Failures ---

@@ -57,7 +57,7 @@ std::string_view common_folder(const std::vector<std::string>& patterns) {
   folder = folder.substr(0, folder.find('{'));
   for (const std::string& pattern : patterns) {
     while (!pattern.starts_with(folder) || !folder.ends_with('/')) {
-      folder.remove_suffix(1);  // ends at the root at the latest
+      folder.remove_suffix(1);  // stops at the root at the latest
     }
   }
   return folder;
@@ -82,7 +82,8 @@ std::string join_tars(std::vector<std::string> paths) {
   for (std::string& path : paths) {
     if (!is_shard_name(path)) {
       throw CLI::ValidationError(
-          "PATH", fmt::format("several paths must all be tars, '{}' is none", printable(path)));
+          "PATH", fmt::format("when several paths are given, each must be a tar; '{}' is not",
+                              printable(path)));
     }
     path = std::filesystem::absolute(path).lexically_normal().native();
   }
@@ -119,7 +120,8 @@ void add_path(CLI::App& command, std::string& path, PathCount count) {
 // --- Shards ---
 
 void add_threads(CLI::App& command, std::optional<int>& threads) {
-  command.add_option("--num-workers", threads, "Threads; default: one per core, at most 16")
+  command
+      .add_option("--num-workers", threads, "Number of threads [default: one per core, at most 16]")
       ->check(at_least(1));
 }
 
@@ -127,8 +129,8 @@ void add_cache_dir(CLI::App& command, std::optional<std::string>& cache_dir, Sha
   command.add_option(
       "--cache-dir", cache_dir,
       use == ShardUse::kScan
-          ? "Where compressed shards are expanded to"
-          : "Where indices and expanded shards go that cannot be kept beside the data");
+          ? "Folder for expanded copies of compressed shards"
+          : "Folder for indices and expanded shards that cannot be kept next to the data");
 }
 
 void add_progress(CLI::App& command, bool& is_shown) {
@@ -136,9 +138,10 @@ void add_progress(CLI::App& command, bool& is_shown) {
 }
 
 void add_strict_tars(CLI::App& command, bool& is_given) {
-  command.add_flag("--strict-tars", is_given,
-                   "A tar that does not end with zero blocks, so may have been cut, or that has "
-                   "other data\nbehind them, is an error; else it is a warning");
+  command.add_flag(
+      "--strict-tars", is_given,
+      "Fail instead of warning if a tar does not end with zero blocks, so may be truncated, or\n"
+      "has data after them");
 }
 
 ScanStrictness strictness(bool is_strict) {
@@ -161,7 +164,7 @@ namespace {
 void check_writable(const std::string& path, const std::string& option) {
   check_output(path);
   std::error_code ignored;
-  // Of a symbolic link what it means, whether that is there or not.
+  // The target of a symbolic link, whether it exists or not.
   std::filesystem::path target = std::filesystem::absolute(path);
   if (const auto meant = std::filesystem::weakly_canonical(target, ignored); !ignored) {
     target = meant;

@@ -14,12 +14,12 @@ constexpr std::chrono::milliseconds kWatchInterval{20};
 std::atomic<int> g_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // set in a signal handler
 
-// A command that does not look at the flag in time, because one piece of its work takes so long, is
-// ended.
+// A command that does not check the flag within this time is ended.
 std::atomic<unsigned> g_grace_seconds = 3;
 static_assert(std::atomic<unsigned>::is_always_lock_free);  // read in a signal handler
 
-// Of StopOnInterrupt objects: work that ends by itself within the grace, and removes what it began.
+// Number of StopOnInterrupt objects, whose work ends by itself within the grace period and cleans
+// up.
 std::atomic<int> g_stopping = 0;
 
 void remember(int signal) {
@@ -48,7 +48,7 @@ void catch_interrupts() {
   }
   action.sa_handler = end_late;
   ::sigaction(SIGALRM, &action, nullptr);
-  // A closed pipe, and a file that may not grow, are seen where they are written to.
+  // Writing to a closed pipe, or beyond the file size limit, then fails with an error code.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
 }
@@ -75,7 +75,7 @@ StopOnInterrupt::~StopOnInterrupt() {
   watcher_.join();
 }
 
-// A stop may not be requested in a signal handler, hence a thread that looks at the flag.
+// A signal handler must not request a stop, so a thread polls the flag.
 void StopOnInterrupt::watch() {
   while (!is_over_) {
     if (interrupt_signal() != 0) {

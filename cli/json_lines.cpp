@@ -23,9 +23,9 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestLine = std::size_t{64} << 20;
-constexpr int kDeepest = 16;  // lists and objects within each other; our own have two
+constexpr int kDeepest = 16;  // nested lists and objects; our own files have two levels
 
-// The lines of a file, one after the other.
+// Reads a file line by line.
 class Lines {
  public:
   Lines(const std::string& path, std::string_view noun)
@@ -35,10 +35,10 @@ class Lines {
     }
   }
 
-  /// The next line, without its end; false after the last one. Throws Error: kIo, kInvalidArgument
-  /// for a line that is too long.
+  /// Reads the next line, without its end; returns false after the last one. Throws Error: kIo,
+  /// kInvalidArgument for a line that is too long.
   bool read(std::string& line);
-  /// Whether the line that was read last has no end.
+  /// Whether the last line that was read had no end.
   bool is_cut() const { return is_cut_; }
 
  private:
@@ -96,12 +96,12 @@ bool Lines::read(std::string& line) {
   }
 }
 
-// Discarded if it is not JSON.
+// Returns a discarded value if `text` is not JSON.
 Json parse(const std::string& text) {
   const auto check_depth = [](int depth, Json::parse_event_t, const Json&) {
     if (depth > kDeepest) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("it is nested more than {} deep", kDeepest));
+                  fmt::format("nested more than {} levels deep", kDeepest));
     }
     return true;
   };
@@ -122,14 +122,14 @@ LastLine read_json_lines(const std::string& path, std::string_view noun,
       }
       if (!line.is_object()) {
         throw Error(ErrorCode::kInvalidArgument,
-                    line.is_discarded() ? "it is not JSON" : "it is not a JSON object");
+                    line.is_discarded() ? "not JSON" : "not a JSON object");
       }
       take(line);
     } catch (const Error& error) {
       const std::string problem = printable(error.message());
       throw Error(error.code(),
                   error.code() == ErrorCode::kInvalidArgument
-                      ? fmt::format("line {} is not of {}: {}", number, noun, problem)
+                      ? fmt::format("line {} is not from {}: {}", number, noun, problem)
                       : fmt::format("line {}: {}", number, problem),
                   {.path = path});
     }
@@ -144,13 +144,13 @@ std::string cut_line_warning(const std::string& path) {
 const Json& field(const Json& line, const char* name) {
   const auto found = line.find(name);
   if (found == line.end()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("it has no '{}'", name));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is missing", name));
   }
   return *found;
 }
 
 std::int64_t to_number(const Json& value, const char* name) {
-  // Unsigned is what is not negative.
+  // The parser stores non-negative integers as unsigned.
   if (!value.is_number_unsigned() || std::cmp_greater(value.get<std::uint64_t>(), kLargestNumber)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("'{}' must be a whole number from 0 to {}, found {}", name,
@@ -204,8 +204,7 @@ std::vector<std::string> expand_patterns(const std::vector<std::string>& pattern
     }
     ::globfree(&matches);
     if (status != 0) {
-      throw Error(ErrorCode::kNotFound, fmt::format("there is no such {}", noun),
-                  {.path = pattern});
+      throw Error(ErrorCode::kNotFound, fmt::format("{} not found", noun), {.path = pattern});
     }
   }
   return files;

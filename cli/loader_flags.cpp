@@ -28,7 +28,7 @@ namespace energon::cli {
 
 namespace {
 
-// Lines of --help are no longer than this, beside the names.
+// The longest line of --help, not counting the column of names.
 constexpr std::size_t kHelpColumns = 88;
 
 std::string wrapped(const std::string& text) {
@@ -47,7 +47,8 @@ std::string wrapped(const std::string& text) {
   return lines;
 }
 
-// What an option does, with the names of flags. "Do not …" for one that turns off.
+// The help text of an option, with the names of flags. Starts with "Do not …" for a flag that turns
+// something off.
 std::string help_of(const OptionRow& row, bool turns_off) {
   std::string sentence = with_option_names(row.sentence, OptionCaller::kCommandLine);
   if (turns_off) {
@@ -76,7 +77,7 @@ std::string value_name(const OptionMember& member) {
       member);
 }
 
-// The flag of a row. Texts are parsed as everywhere (set_option()).
+// Adds the flag of a row. set_option() parses its values, as everywhere.
 void add_row(CLI::App& command, LoaderFlags& flags, const OptionRow& row) {
   const std::string name = spelled(row, OptionCaller::kCommandLine);
   const OptionMember member = row.member(flags.options);
@@ -114,7 +115,7 @@ void add_row(CLI::App& command, LoaderFlags& flags, const OptionRow& row) {
   }
 }
 
-// What the table of options does not have.
+// Adds the options that are not in the table.
 void add_own_flags(CLI::App& command, LoaderFlags& flags, OptionGroup after) {
   const std::string group(heading(after));
   if (after == OptionGroup::kData) {
@@ -124,36 +125,36 @@ void add_own_flags(CLI::App& command, LoaderFlags& flags, OptionGroup after) {
             [&flags](const std::string& mode) {
               flags.mode = mode == "val" ? Mode::kVal : Mode::kTrain;
             },
-            "Shuffled and endless, or in order and once")
+            "Read shuffled and endlessly (train), or once and in order (val)")
         ->default_str("train")
         ->check(CLI::IsMember({"train", "val"}))
         ->group(group);
     command
         .add_option("--decode", flags.decode,
-                    "Decode the parts by their names; images as this mode says, such as torchrgb "
+                    "Decode parts by their extensions; images in this mode, such as torchrgb "
                     "(docs/media.md)")
         ->expected(0, 1)
         ->default_str("torchrgb")
         ->group(group);
     command
         .add_option("--tokenizer", flags.tokenizer,
-                    "Make tokens of texts with this model of SentencePiece (.model)")
+                    "Tokenize text with this SentencePiece model (.model)")
         ->group(group);
     command
         .add_option("--tokenize", flags.tokenize,
-                    "With --tokenizer: FIELD=TO makes field TO of the text FIELD, FIELD replaces "
-                    "it; may be given\nseveral times. Default: txt=tokens")
+                    "With --tokenizer: FIELD=TO stores the tokens of FIELD in TO, FIELD replaces\n"
+                    "the text; may be given several times [default: txt=tokens]")
         ->allow_extra_args(false)
         ->group(group);
     add_strict_tars(command, flags.has_strict_tars);
     command.get_option("--strict-tars")->group(group);
   } else if (after == OptionGroup::kEpochs) {
     command
-        .add_option(
-            "--epochs", flags.epochs,
-            "Stop after this many epochs, counted from the very first (bench: end a repetition\n"
-            "after this many). In train mode without --virtual-epoch-length the pipeline then\n"
-            "does not repeat the data: an epoch is one pass over it. Default: train endless, val 1")
+        .add_option("--epochs", flags.epochs,
+                    "Stop after this many epochs, counted from the start of the job (bench: end\n"
+                    "a repetition after this many). In train mode without --virtual-epoch-length,\n"
+                    "the pipeline then does not repeat the data: an epoch is one pass over it\n"
+                    "[default: endless for train, 1 for val]")
         ->check(at_least(1))
         ->group(group);
   }
@@ -192,8 +193,9 @@ void refuse_train_flags(const LoaderFlags& flags) {
     }
   }
   if (!refused.empty()) {
-    throw UsageError{fmt::format("--mode val reads the data in order, once: {} {} for --mode train",
-                                 fmt::join(refused, ", "), refused.size() == 1 ? "is" : "are")};
+    throw UsageError{
+        fmt::format("--mode val reads the data once and in order: {} {} only for --mode train",
+                    fmt::join(refused, ", "), refused.size() == 1 ? "is" : "are")};
   }
 }
 
@@ -235,16 +237,15 @@ TrainOptions train_options(const LoaderFlags& flags, Mixing mixing) {
   }
   options.repeat = options.repeat && (!flags.epochs || options.virtual_epoch_length > 0);
   if (mixing == Mixing::kWeighted && !options.repeat) {
-    throw UsageError{flags.options.train.repeat
-                         ? "a blend by weight never ends: --epochs needs "
-                           "--virtual-epoch-length, or use --limit"
-                         : "a blend by weight never ends: --no-repeat is for others"};
+    throw UsageError{flags.options.train.repeat ? "a blend by weight never ends: --epochs needs "
+                                                  "--virtual-epoch-length, or use --limit"
+                                                : "a blend by weight never ends: omit --no-repeat"};
   }
   return options;
 }
 
-// Calls `make(data, options)` with the options of the mode. `data`: absent: opened after the flags
-// were checked.
+// Calls `make(data, options)` with the options of the mode. Without `data`, opens it after checking
+// the flags.
 template <class Make>
 PipelineFactory with_options(const LoaderFlags& flags, std::optional<PipelineData> data,
                              const Make& make) {
@@ -262,7 +263,7 @@ TokenField token_field(const std::string& text) {
   TokenField field{.from = text.substr(0, equals),
                    .to = equals == std::string::npos ? text : text.substr(equals + 1)};
   if (field.from.empty() || field.to.empty()) {
-    throw UsageError{fmt::format("--tokenize is '{}', expected FIELD or FIELD=TO", text)};
+    throw UsageError{fmt::format("--tokenize: expected FIELD or FIELD=TO, found '{}'", text)};
   }
   return field;
 }
@@ -272,7 +273,7 @@ TokenField token_field(const std::string& text) {
 std::optional<TokenizeOptions> tokenize_options(const LoaderFlags& flags) {
   if (flags.tokenizer.empty()) {
     if (!flags.tokenize.empty()) {
-      throw UsageError{"--tokenize needs --tokenizer, the file of a model"};
+      throw UsageError{"--tokenize needs --tokenizer, a SentencePiece model"};
     }
     return std::nullopt;
   }
@@ -343,8 +344,8 @@ LoaderOptions loader_options(const LoaderFlags& flags) {
   }
   if (options.epoch_policy == EpochPolicy::kLoop && (flags.epochs || flags.mode == Mode::kVal)) {
     throw UsageError{
-        "with --epoch-policy loop the epochs of a rank have no end: use --mode train and, instead "
-        "of --epochs, count batches"};
+        "with --epoch-policy loop the epochs of a rank never end: use --mode train, and count "
+        "batches instead of --epochs"};
   }
   return options;
 }

@@ -62,7 +62,7 @@ std::optional<std::string> describe_failures(const LoaderStatistics& statistics)
   if (statistics.newest_reports.empty()) {
     return std::nullopt;
   }
-  // Of a broken shard reports name one sample, but all are left out.
+  // Reports for a broken shard name one sample, but all of its samples are left out.
   std::uint64_t samples = 0;
   std::set<std::pair<std::string, std::string>> shards;
   std::set<std::pair<std::string, std::string>> broken;
@@ -114,7 +114,7 @@ SampleCounts count_samples(const PipelineData& data) {
 std::string reason(const PipelineData& data, const LoaderFlags& flags) {
   const SampleCounts counts = count_samples(data);
   if (counts.in_subsets == 0) {
-    return fmt::format("the subsets of the metadataset leave none of {}",
+    return fmt::format("the subsets of the metadataset select none of {}",
                        plural(counts.all, "sample"));
   }
   if (counts.usable == 0) {
@@ -131,7 +131,7 @@ std::string reason(const PipelineData& data, const LoaderFlags& flags) {
   const bool is_fraction =
       std::any_of(data.leaves.begin(), data.leaves.end(),
                   [](const PipelineLeaf& leaf) { return leaf.repetitions < 1; });
-  return text + (is_fraction ? ", of which the repetitions take only a part" : "");
+  return text + (is_fraction ? ", of which repetitions below 1 use only a part" : "");
 }
 
 }  // namespace
@@ -140,8 +140,8 @@ Error no_samples(const LoaderFlags& flags, const LoaderStatistics& statistics) {
   const WorkerConfig& layout = flags.options.loader.worker_config;
   if (statistics.consumer.lost_epochs > 0) {
     return Error(ErrorCode::kCorruptData,
-                 fmt::format("nothing in an epoch of rank {} of {} could be used: all of it failed "
-                             "and was left out; --on-error fail shows the first failure",
+                 fmt::format("rank {} of {} got no samples in an epoch: all of them failed and "
+                             "were left out; --on-error fail shows the first failure",
                              layout.rank, layout.world_size),
                  {.path = flags.path});
   }

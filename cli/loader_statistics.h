@@ -1,4 +1,4 @@
-// What the statistics of a loader tell users.
+// Describes the statistics of a loader for users.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace energon::cli {
 
-/// The verdict, then each worker with a table of its stages, then what was left out.
+/// The verdict, each worker with a table of its stages, and a summary of failures.
 std::string to_text(const LoaderStatistics& statistics);
 
-/// "3 samples in 2 shards were left out, the last one: …"; empty if none were.
+/// "3 samples in 2 shards were left out, the last one: …"; nullopt if none were.
 std::optional<std::string> describe_failures(const LoaderStatistics& statistics);
 
 /// Explains why a rank delivered nothing in a whole epoch. `statistics` of the loader show whether

@@ -1,4 +1,4 @@
-// The program `energon`: finds the sub-command, runs it, and says in one line what went wrong.
+// The program `energon`: runs the chosen subcommand and reports an error in one line.
 
 #include <exception>
 #include <string>
@@ -57,7 +57,7 @@ int report_usage(const CLI::App& app, const std::string& message) {
   return kExitUsage;
 }
 
-// The first option of the command line that the chosen command does not have; empty: none.
+// The first option on the command line that the chosen command does not have, or an empty string.
 std::string unknown_option(const CLI::App& app) {
   for (const std::string& word : app.remaining(true)) {
     if (word.size() > 1 && word.front() == '-') {
@@ -82,12 +82,12 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
-// CLI11 only says that a sub-command is required, not that it does not know the one given. It takes
-// the value of an unknown option for a further PATH, and complains of that first.
+// CLI11 reports that a subcommand is required, not that the given one is unknown. It takes the
+// value of an unknown option for another PATH, and reports that first.
 std::string describe(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
   if (const std::string option = unknown_option(app); !option.empty()) {
     const auto nearest = nearest_name(option.substr(0, option.find('=')), flags_of(app));
-    return fmt::format("there is no option {}{}", printable(option),
+    return fmt::format("unknown option {}{}", printable(option),
                        nearest ? fmt::format("; did you mean {}?", *nearest) : "");
   }
   const std::string first = argc > 1 ? argv[1] : "";
@@ -98,11 +98,11 @@ std::string describe(const CLI::ParseError& error, const CLI::App& app, int argc
   for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
-  return fmt::format("there is no sub-command '{}', there are: {}", printable(first), names);
+  return fmt::format("unknown command '{}', expected one of: {}", printable(first), names);
 }
 
-// An option that was given with an empty value, as by a shell variable that is not set; empty:
-// none. A key, and what is looked for, may be empty.
+// The first option with an empty value, such as from an unset shell variable, or an empty string.
+// An empty key is valid.
 std::string empty_option(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
@@ -120,13 +120,13 @@ std::string empty_option(const CLI::App& app) {
   return "";
 }
 
-// `energon run` was called `energon dump` at first. Scripts may still say so; help does not.
+// Accepts `energon dump`, an old name of `energon run` that --help does not list.
 std::vector<std::string> with_current_name(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words.front() == "dump") {
     words.front() = "run";
   }
-  std::reverse(words.begin(), words.end());  // as CLI::App::parse() takes them
+  std::reverse(words.begin(), words.end());  // the order that CLI::App::parse() expects
   return words;
 }
 
@@ -146,14 +146,14 @@ int run_command(CLI::App& app, Run& run, int argc, char** argv) {
   }
   if (const std::string option = empty_option(app); !option.empty()) {
     return report_usage(
-        app, fmt::format("{}: the value is empty; leave the option out for its default", option));
+        app, fmt::format("{}: the value is empty; omit the option to use its default", option));
   }
   try {
     const int code = run();
     output().flush();
     return code;
   } catch (const Error&) {
-    output().flush();  // what was delivered before the failure
+    output().flush();  // batches delivered before the failure
     throw;
   } catch (const UsageError& error) {
     return report_usage(app, error.message);
@@ -175,16 +175,15 @@ int run_main(int argc, char** argv) {
     return kExitOk;
   } catch (const Error& error) {
     const bool is_interrupted = error.code() == ErrorCode::kCancelled && interrupt_signal() != 0;
-    // Library messages name members, which are flags here; errors in documents name their keys.
+    // Library messages name members, which are flags here; errors in YAML files name keys.
     const std::string& path = error.context().path.value_or("");
     print_error(path.ends_with(".yaml")
                     ? error.what()
                     : with_option_names(error.what(), OptionCaller::kCommandLine));
     return is_interrupted ? kExitSignal + interrupt_signal() : kExitFailure;
   } catch (const std::system_error& error) {
-    print_error(
-        fmt::format("the system gives no thread or memory: {}; raise its limits (ulimit -u, -v)",
-                    error.code().message()));
+    print_error(fmt::format("out of threads or memory: {}; raise the limits (ulimit -u, -v)",
+                            error.code().message()));
     return kExitFailure;
   } catch (const std::exception& error) {
     print_error(fmt::format("unexpected: {}", error.what()));

@@ -8,7 +8,7 @@
 namespace energon::cli {
 namespace {
 
-// Shows a progress bar, while it lives, where a person watches.
+// Shows a progress bar during its lifetime if standard error is a terminal.
 class OpenProgressLine {
  public:
   OpenProgressLine()

@@ -1,5 +1,5 @@
-// Opens the data that the user named, or finds samples in it, and shows warnings, and a progress
-// bar while plain tars are indexed for the first time.
+// Opens the data that the user named, or finds samples in it. Shows warnings, and a progress bar
+// while plain tars are indexed for the first time.
 
 #pragma once
 
@@ -20,10 +20,10 @@ ShardSet open_shards(const std::string& path, OpenOptions options);
 /// The same for any kind of data at `path`. Throws Error as open_data().
 PipelineData open_pipeline_data(const std::string& path, DataOptions options);
 
-/// The samples of the dataset of `leaf` that the pipeline takes.
+/// The samples of the dataset of `leaf` that the pipeline uses.
 SampleRange range_of(const PipelineLeaf& leaf);
 
-/// As find_sample() and find_samples(). Throws Error as those, and kCancelled if a signal arrives.
+/// Like find_sample() and find_samples(). Also throw Error (kCancelled) if a signal arrives.
 FoundSample look_up_sample(const std::string& path, const std::string& key, FindOptions options);
 std::vector<FoundSample> look_up_samples(const std::string& path, const std::string& key,
                                          FindOptions options);

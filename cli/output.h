@@ -1,4 +1,4 @@
-// What the program says: results on standard output; warnings, errors and progress on standard
+// The output of the program: results on standard output; warnings, errors and progress on standard
 // error.
 
 #pragma once
@@ -47,8 +47,8 @@ class Output {
   /// True once output could not be written and was lost.
   bool is_broken() const { return is_broken_; }
 
-  /// Calls flush() if the last flush is some time ago: the reader of a slow stream sees each line
-  /// at once, a fast stream is written in large pieces.
+  /// Calls flush() if the last flush was some time ago, so that the reader of a slow stream sees
+  /// each line at once and a fast stream is written in large pieces.
   void flush_if_idle();
 
  private:
@@ -69,8 +69,7 @@ void print_warnings(const std::vector<std::string>& warnings);
 /// Quotes untrusted text so that it is safe for a terminal and for JSON.
 std::string quoted_json(std::string_view text);
 
-/// `json` over several lines, without an end of line after it. Bytes that are not UTF-8 are
-/// replaced.
+/// `json` over several lines, without a final newline. Bytes that are not UTF-8 are replaced.
 std::string indented_json(const nlohmann::ordered_json& json);
 
 // Human-readable numbers.
@@ -78,7 +77,7 @@ std::string with_separators(std::int64_t value);                ///< 1,234,567
 std::string human_bytes(std::uint64_t bytes);                   ///< "1.20 GiB"
 std::string plural(std::int64_t count, std::string_view noun);  ///< "1 shard", "1,234 shards"
 std::string plural(std::int64_t count, std::string_view noun,
-                   std::string_view several);  ///< where an s is not all: "2 batches"
+                   std::string_view several);  ///< irregular: "2 batches"
 
 /// Writes `bytes` to `path`, or to standard output if it is "-". Throws Error (kIo), ClosedOutput.
 void save_bytes(const std::string& path, ByteView bytes);
@@ -90,14 +89,14 @@ class ProgressLine {
   enum class Mode { kShow, kHide };
   static Mode mode(bool is_shown) { return is_shown ? Mode::kShow : Mode::kHide; }
 
-  /// `unit`: what is counted, such as "shards".
+  /// `unit` names what is counted, such as "shards".
   ProgressLine(std::string title, std::string unit, Mode mode);
   /// Ends the line on a terminal.
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  /// `total` is absent if unknown. `details` follows the counts, such as "1,234 samples/s". Cheap
+  /// `total` is nullopt if unknown. `details` follows the counts, such as "1,234 samples/s". Cheap
   /// unless it is time to redraw.
   void update(std::int64_t done, std::optional<std::int64_t> total, std::string_view details = {});
 

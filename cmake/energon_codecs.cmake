@@ -1,9 +1,9 @@
-# The codec libraries of energon::media. What needs one that is not there, or is left out, is refused with the name of its package.
+# The codec libraries of energon::media. Using a codec that is missing or left out is an error that names its package.
 set(ENERGON_WITHOUT "" CACHE STRING "Codecs to leave out: some of FFMPEG GIF JPEG LIBPNG SENTENCEPIECE TIFF WEBP, separated by semicolons, or ALL")
 set(all_codecs FFMPEG GIF JPEG LIBPNG SENTENCEPIECE TIFF WEBP)
 foreach(name IN LISTS ENERGON_WITHOUT)
   if(NOT name IN_LIST all_codecs AND NOT name STREQUAL "ALL")
-    message(FATAL_ERROR "ENERGON_WITHOUT has '${name}', which is not a codec; known: ${all_codecs}, and ALL")
+    message(FATAL_ERROR "ENERGON_WITHOUT contains '${name}', which is not a codec; known: ${all_codecs}, and ALL")
   endif()
 endforeach()
 
@@ -27,7 +27,7 @@ endfunction()
 energon_find_codec(FFMPEG libavformat libavcodec libavutil libswscale)
 energon_find_codec(JPEG libjpeg)
 energon_find_codec(LIBPNG libpng)
-# Linked by energon_sentencepiece only: media/tokens/sentencepiece_shim.h says why.
+# Linked by energon_sentencepiece only: media/tokens/sentencepiece_shim.h explains why.
 if(NOT "SENTENCEPIECE" IN_LIST ENERGON_WITHOUT AND NOT "ALL" IN_LIST ENERGON_WITHOUT)
   pkg_check_modules(SENTENCEPIECE sentencepiece)
 endif()

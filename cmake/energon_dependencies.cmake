@@ -11,7 +11,7 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)     # digests
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)        # SHA-1 of seeds, SHA-256 of join indices, base64
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)         # .tar.zst
 find_package(Threads REQUIRED)
-# Of energon::media.
+# For energon::media.
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)           # vector instructions, chosen when a program runs
 include(energon_codecs)                                          # images, sound, video, tokens: each optional
 if(ENERGON_BUILD_CLI OR ENERGON_BUILD_BENCH)

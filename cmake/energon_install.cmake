@@ -30,8 +30,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/energonConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/energonConfig.cmake ${PROJECT_BINARY_DIR}/energonConfigVersion.cmake
   DESTINATION ${config_dir})
 
-# pkg-config --cflags --libs energon: our libraries are static and depend on one another, the others are shared. The file derives its
-# prefix from its own location.
+# pkg-config --cflags --libs energon: our libraries are static and depend on each other, the others are shared. The file derives its prefix from its
+# own location.
 file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 set(pc_libraries "")
 foreach(library IN LISTS libraries)

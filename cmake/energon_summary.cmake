@@ -1,4 +1,4 @@
-# Prints the configuration that was chosen.
+# Prints the chosen configuration.
 function(energon_say name value)
   string(SUBSTRING "${name}                    " 0 20 name)
   message(STATUS "  ${name}${value}")
@@ -27,7 +27,7 @@ if(TARGET energon_torch)
 elseif(NOT ENERGON_TORCH)
   energon_say("energon::torch" "no (ENERGON_TORCH=OFF)")
 elseif(EXISTS ${CMAKE_BINARY_DIR}/torch_probe/log.txt)
-  energon_say("energon::torch" "no; ${CMAKE_BINARY_DIR}/torch_probe/log.txt says why; ENERGON_TORCH_PREFIX names a package of Python")
+  energon_say("energon::torch" "no; ${CMAKE_BINARY_DIR}/torch_probe/log.txt explains why; ENERGON_TORCH_PREFIX selects a Python package")
 else()
   energon_say("energon::torch" "no")
 endif()

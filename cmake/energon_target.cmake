@@ -1,4 +1,4 @@
-# energon_flags has the compile flags of all our targets; consumers only inherit C++20.
+# energon_flags contains the compile flags of all our targets; consumers only inherit C++20.
 add_library(energon_flags INTERFACE)
 target_compile_features(energon_flags INTERFACE cxx_std_20)
 target_compile_definitions(energon_flags INTERFACE _FILE_OFFSET_BITS=64)
@@ -13,11 +13,11 @@ if(ENERGON_DEVELOPER_MODE)
     target_compile_options(energon_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:${false_flow_warnings}>")
   endif()
   if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(energon_flags INTERFACE -Wno-subobject-linkage)  # sources are included there
+    target_compile_options(energon_flags INTERFACE -Wno-subobject-linkage)  # unity builds include sources
   endif()
 endif()
-# Libraries and property tests of a Debug build, with all assertions: they take most of the suite's time. -g1 has functions and lines, but
-# not variables, which would be copied into each of a hundred programs: 9 GB, and a sixth of the compile time.
+# Libraries and property tests of a Debug build, with all assertions: they take most of the suite's time. -g1 contains functions and lines, but not
+# variables, which would be copied into each of a hundred programs: 9 GB, and a sixth of the compile time.
 set(optimized_debug "")
 if(ENERGON_OPTIMIZED_DEBUG)
   target_compile_options(energon_flags INTERFACE "$<$<CONFIG:Debug>:-g1>")
@@ -43,7 +43,7 @@ endif()
 define_property(TARGET PROPERTY ENERGON_TEST_CODE BRIEF_DOCS "Whether a target is part of the tests rather than of the tested code")
 
 if(ENERGON_COVERAGE)
-  # Our processes leave by _exit(), which does not write the counters; the wrapper writes them first.
+  # Our processes end with _exit(), which does not write the counters; the wrapper writes them first.
   add_library(energon_coverage_exit STATIC ${PROJECT_SOURCE_DIR}/cmake/coverage_exit.cpp)
   target_compile_options(energon_flags INTERFACE --coverage -fprofile-update=atomic)
   target_link_options(energon_flags INTERFACE --coverage -Wl,--wrap=_exit)
@@ -57,8 +57,7 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
-# energon_files(HEADERS … INTERNAL … SOURCES …): the files of this folder, for the target of a folder above it, which names the folder in
-# FOLDERS.
+# energon_files(HEADERS … INTERNAL … SOURCES …): the files of this folder, for the target of a parent folder that lists it in FOLDERS.
 function(energon_files)
   cmake_parse_arguments(ARG "" "" "HEADERS;INTERNAL;SOURCES" ${ARGN})
   foreach(kind HEADERS INTERNAL SOURCES)
@@ -138,11 +137,10 @@ function(energon_program)
   endif()
 endfunction()
 
-# energon_test(NAME io [FORKS] FOLDERS … SOURCES … USES …): one Catch2 program, every case a ctest. FORKS: some cases are tagged [fork]; they get
-# the label fork, which the tsan preset excludes (TSan does not follow a fork). SOAK: some cases are tagged [.][soak]; they get the label
-# soak, which all presets exclude. TORCH: compiles with the flags of libtorch, which the precompiled header of the other tests lacks. A
-# case that cannot run here exits with 77
-# (tests/support/skip.h), and ctest says "Skipped".
+# energon_test(NAME io [FORKS] FOLDERS … SOURCES … USES …): one Catch2 program, every case a ctest. FORKS: some cases are tagged [fork]; they get the
+# label fork, which the tsan preset excludes (TSan does not follow a fork). SOAK: some cases are tagged [.][soak]; they get the label soak, which all
+# presets exclude. TORCH: compiles with the flags of libtorch, without the precompiled header of the other tests. A case that cannot run here exits
+# with 77 (tests/support/skip.h), and ctest shows "Skipped".
 function(energon_test)
   cmake_parse_arguments(ARG "FORKS;SOAK;TORCH" "NAME" "FOLDERS;SOURCES;USES" ${ARGN})
   energon_add_folders()

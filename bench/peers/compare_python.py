@@ -1,10 +1,9 @@
-"""Runs energon_cpp and other Python loaders in turn, each run in its own process (a fork of one
-that has imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
+"""Runs energon_cpp and other Python loaders in turn, each run in its own process (a fork of a process that has
+imported the loader), and writes a report of rates, CPU time, memory, first batch, save and resume.
 
-First every setting is run once, briefly; before it is timed, its contents are compared with the tars, and
-a loader that delivers something else ends the comparison. Then the settings that may be the fastest of
-their loader, over all layouts or in the layout that targets name, are measured in rounds, each of which
-runs all of them once.
+First every setting is run once, briefly; before it is timed, its contents are compared with the tars, and a
+loader that delivers wrong data ends the comparison. Then the settings that may be the fastest of their loader,
+over all layouts or in the layout of the targets, are measured in rounds, each of which runs all of them once.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class Bench:
         return dataclasses.asdict(setting) | {"data": str(self.data), "samples": samples}
 
     def measure(self, setting: Setting, is_first: bool) -> dict[str, Any]:
-        """A run that fails is reported and repeated, so that an hour of other runs is not lost to it: once, or up
-        to five times if it read from a disk, as each run brings more of its files and libraries into memory."""
+        """A run that fails is reported and repeated, so that an hour of other runs is not lost: once, or up to
+        five times if it read from a disk, because each run brings more of its files and libraries into memory."""
         task = {"task": "time", "seconds": self.seconds, "warmup": self.warmup, "verify": 0}
         if is_first:
             warmup = min(self.warmup, self.first_seconds / 2)
@@ -105,8 +104,8 @@ def run_rounds(bench: Bench, settings: list[Setting], rounds: int) -> python_rep
 
 
 def run_loops(bench: Bench, rounds: int) -> dict[str, list[float]]:
-    """Seconds per batch of eight samples with two tensors each, without workers: in a loop of Python,
-    and of these in the pipeline in C++."""
+    """Seconds per batch of eight samples with two tensors each, without workers: in a Python loop, and the part
+    of them in the C++ pipeline."""
     setting = Setting(OURS, "tensors", "", 0, 8)
     loops: dict[str, list[float]] = {"Python": [], "C++": []}
     batches = max(200, int(10_000 * bench.seconds))
@@ -133,7 +132,7 @@ def bench_in_cpp(bench: Bench, kind: str, flags: list[str]) -> dict[str, Any]:
 def run_resumes(
     bench: Bench, found: dict[str, Any], rounds: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """Save and resume on text, where a loader can; slow ones once."""
+    """Save and resume on text, for loaders that support it; slow ones once."""
     variants = {"energon_cpp": [""], "megatron_energon": ["bytes", "checkpoints"]}
     resumes: dict[str, list[dict[str, Any]]] = {}
     for loader in python_plan.RESUMING:
@@ -151,17 +150,17 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--python", required=True, help="with energon_cpp and the other loaders")
     parser.add_argument("--energon", required=True, help="the program, of the same build")
     parser.add_argument("--data", required=True, type=pathlib.Path, help="folder of the datasets")
-    parser.add_argument("--json", required=True, help="file for the report; empty for none")
+    parser.add_argument("--json", required=True, help="file for the report, or '' for none")
     parser.add_argument("--targets-only", action="store_true", help="only the settings of targets")
     parser.add_argument("--loaders", nargs="+", default=list(LOADERS), choices=LOADERS)
     parser.add_argument("--works", nargs="+", default=list(python_plan.WORKS))
     parser.add_argument("--workers", nargs="+", type=int, default=list(python_plan.WORKERS))
     parser.add_argument("--batches", nargs="+", type=int, default=list(python_plan.BATCH_SIZES))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=3.0, help="that a run of a round measures")
-    parser.add_argument("--first-seconds", type=float, default=0.5, help="that the first run measures")
-    parser.add_argument("--warmup", type=float, default=0.5, help="seconds before")
-    parser.add_argument("--verify", type=int, default=1000, help="samples to compare; at most")
+    parser.add_argument("--seconds", type=float, default=3.0, help="measured in each run of a round")
+    parser.add_argument("--first-seconds", type=float, default=0.5, help="measured in the first run")
+    parser.add_argument("--warmup", type=float, default=0.5, help="seconds before a measurement")
+    parser.add_argument("--verify", type=int, default=1000, help="maximum number of samples to compare")
     parser.add_argument("--text-samples", type=int, default=200_000)
     parser.add_argument("--images", type=int, default=8000)
     parser.add_argument("--blobs", type=int, default=2048)
@@ -185,7 +184,7 @@ def bench_of(arguments: argparse.Namespace, processes: LoaderProcesses) -> Bench
 
 
 def make_data(bench: Bench) -> None:
-    """In the environment of the loaders, which has NumPy and Pillow."""
+    """Runs in the environment of the loaders, which contains NumPy and Pillow."""
     command = [bench.python, "-B", str(HERE / "python_data.py"), str(bench.data), bench.energon]
     subprocess.run([*command, json.dumps(bench.samples)], check=True)
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Compares energon_cpp with other loaders of Python, in turn.
+# Compares energon_cpp with other Python loaders, in turn.
 #   bench/peers/compare_python.sh [DATA_FOLDER [options of compare_python.py]]
 # BUILD_DIR: the folder of a finished build (build/release) with the Python package and the program:
 #   bash python/make_environment.sh build/python_environment && cmake --preset release
 #   cmake --build --preset release --target energon_python energon
 # PEERS_PYTHON: a Python of the version that the package was built for, with torch, torchvision, numpy
-# and those of the other loaders that are to be compared. Without it they are installed into a virtual
+# and the other loaders to compare. Without it they are installed into a virtual
 # environment in $XDG_CACHE_HOME/energon-bench/python and kept there (7 GB). PEERS_JSON: the report.
-# Exits with 77 where there is no package or no torch.
+# Exits with 77 if the package or torch is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$(realpath "${BUILD_DIR:-build/release}")
@@ -30,11 +30,12 @@ done
 python=${PEERS_PYTHON:-$environment/bin/python}
 if ! works "$python"; then
   [ -z "${PEERS_PYTHON:-}" ] || skip "$PEERS_PYTHON cannot import energon_cpp, torch, numpy and Pillow"
-  python3 -m venv --clear "$environment" > /dev/null || skip "no virtual environment can be made: python3-venv"
+  python3 -m venv --clear "$environment" > /dev/null || skip "cannot create a virtual environment: python3-venv"
   pip_install --index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple torch torchvision numpy pillow ||
     pip_install torch torchvision numpy pillow || skip "torch cannot be installed; name a Python that has it in PEERS_PYTHON"
   works "$python" || skip "$python cannot import energon_cpp; it was built for another version of Python"
-  # Each by itself, so that one that fails leaves the others. mosaicml-streaming asks for the SDKs of all clouds, which local data need not.
+  # Installed one by one, so that a failure does not affect the others. mosaicml-streaming requires the SDKs of all clouds, which local data does not
+  # need.
   for packages in webdataset torchdata megatron-energon==7.4.1 litdata "grain array_record" spdl nvidia-dali-cuda120 \
     "--no-deps mosaicml-streaming" "catalogue zstandard zstd python-snappy xxhash Brotli transformers"; do
     # shellcheck disable=SC2086 # several words

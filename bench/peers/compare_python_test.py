@@ -1,5 +1,5 @@
-"""compare_python.sh with little data and the loaders that are always there: the report is complete, and a
-loader that delivers wrong data ends the comparison. Exits with 77 where torch is missing."""
+"""compare_python.sh with little data and the loaders that always exist: the report is complete, and a loader that delivers wrong data
+ends the comparison. Exits with 77 if torch is missing."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def spoil(folder):
 
 
 def python_with_torch():
-    """That of PEERS_PYTHON or the environment that compare_python.sh made; None: nothing is installed for a test."""
+    """The Python of PEERS_PYTHON or of the environment that compare_python.sh made, or None, because a test installs nothing."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
     path = os.environ.get("PEERS_PYTHON", str(cache / "energon-bench/python/bin/python"))
     return path if pathlib.Path(path).exists() else None

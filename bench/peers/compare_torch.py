@@ -1,6 +1,6 @@
-"""Runs bench_media_crops and torch_images.py in turn, each in a process of its own, and writes a report of the ratio.
+"""Runs bench_media_crops and torch_images.py in turn, each in its own process, and writes a report of the ratio.
 
-Needs only the standard library; PYTHON is that of an environment with torch and torchvision.
+Needs only the standard library; PYTHON belongs to an environment with torch and torchvision.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def run_ours(arguments, size, json_path):
 
 
 def run_torch(arguments, folder):
-    """Over the tars of our run, with as many images as there are."""
+    """Reads the tars of our run, with the same number of images."""
     result = subprocess.run([arguments.python, "-B", str(HERE / "torch_images.py"), folder], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(result.stdout.splitlines()[-1])
 
@@ -71,7 +71,7 @@ def main():
     parser.add_argument("--bench", required=True, help="the program bench_media_crops")
     parser.add_argument("--python", required=True, help="with torch and torchvision")
     parser.add_argument("--data", required=True, help="folder of the datasets")
-    parser.add_argument("--json", required=True, help="file for the report; empty for none")
+    parser.add_argument("--json", required=True, help="file for the report, or '' for none")
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--repetitions", type=int, default=5)
     arguments = parser.parse_args()

@@ -3,8 +3,8 @@
 #   bench/peers/compare_torch.sh [DATA_FOLDER [options of compare_torch.py]]
 # BUILD_DIR: the folder of a finished build (build/release). PEERS_PYTHON: a Python with torch and
 # torchvision; without it they are installed into a virtual environment in
-# $XDG_CACHE_HOME/energon-bench/torch and kept there: CPU builds of PyTorch's own index, else those
-# of PyPI, which bring 6 GB of CUDA's libraries. Exits with 77 where neither can be had.
+# $XDG_CACHE_HOME/energon-bench/torch and kept there: CPU builds from PyTorch's own index, otherwise those
+# from PyPI, which bring 6 GB of CUDA libraries. Exits with 77 if neither can be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD_DIR:-build/release}

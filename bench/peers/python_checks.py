@@ -9,8 +9,8 @@ import numpy as np
 import python_data
 from loaders.peer import Job, Peer
 
-# Decoders of the same picture differ by rounding and by how they turn its colors into RGB (SPDL by 4):
-# means of blocks by less than this, of other pictures by much more.
+# Decoders of the same picture differ in rounding and in the conversion of colors to RGB (SPDL by 4): the
+# means of blocks by less than this, those of other pictures by much more.
 TOLERANCE = 6.0
 CHECKED_BYTES = 64 << 20
 
@@ -20,8 +20,8 @@ class WrongData(Exception):
 
 
 def check(peer: Peer, samples: int) -> int:
-    """Takes at least `samples` samples, at most half of an epoch, so that none may come twice, and not
-    more than CHECKED_BYTES need. Returns how many. Raises WrongData."""
+    """Takes at least `samples` samples, at most half of an epoch, so that none may occur twice, and
+    not more than CHECKED_BYTES. Returns their number. Raises WrongData."""
     job = peer.job
     known = all(job.spec.size_bytes)
     enough = -(-CHECKED_BYTES // sum(job.spec.size_bytes)) if known else samples
@@ -33,13 +33,13 @@ def check(peer: Peer, samples: int) -> int:
         if len(of_batch) != peer.count(batch):
             raise WrongData(f"a batch of {peer.count(batch)} samples has {len(of_batch)}")
         if len(of_batch) > job.batch_size:
-            raise WrongData(f"a batch has {len(of_batch)} samples, asked: {job.batch_size}")
+            raise WrongData(f"a batch has {len(of_batch)} samples, expected {job.batch_size}")
         for parts in of_batch[: wanted - taken]:
             known.take(parts)
         taken += len(of_batch)
         if taken >= wanted:
             return wanted
-    raise WrongData(f"the data ended after {taken} samples, at least {wanted} expected")
+    raise WrongData(f"the data ended after {taken} samples, expected at least {wanted}")
 
 
 class Known:

@@ -1,7 +1,7 @@
 """The datasets of compare_python.py: made on first use, with the same bytes on every machine.
 
 Text and blobs are those of the C++ benchmarks, in the same folders. `index_of()` reads the tars with
-Python's tarfile, so what loaders deliver is compared with a reader that is none of them.
+Python's tarfile, so the output of loaders is compared with an independent reader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MASK = (1 << 64) - 1
 
 @dataclasses.dataclass(frozen=True)
 class DataSet:
-    """A folder of tars whose samples have `parts`, of `size_bytes` each; 0: as they come."""
+    """A folder of tars whose samples have `parts`, of `size_bytes` each (0 means any size)."""
 
     name: str
     samples: int
@@ -62,7 +62,7 @@ def make(data: pathlib.Path, spec: DataSet, energon: str) -> pathlib.Path:
         command += ["--split-ratio", "1,0,0"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     yaml = folder / ".nv-meta" / "dataset.yaml"
-    if not yaml.exists():  # folders of the C++ benchmarks have none, and megatron-energon needs it
+    if not yaml.exists():  # missing in folders of the C++ benchmarks, but megatron-energon needs it
         yaml.write_text("__module__: megatron.energon\n__class__: CrudeWebdataset\n")
     return folder
 
@@ -154,7 +154,7 @@ def signature_of(picture: Any) -> Any:
 
 def index_of(data: pathlib.Path, spec: DataSet) -> dict[str, Any]:
     """Arrays with an entry for each sample: `shard`, `offset` and `size` (samples, parts), `digest`,
-    and of pictures `signature`. Read once and kept below `data`."""
+    and for pictures `signature`. Read once and kept below `data`."""
     path = data / "peers-index" / f"{spec.name}-{spec.samples}.npz"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ def samples_of_tar(path: pathlib.Path, parts: int) -> Iterator[tuple[list[Any], 
             file = tar.extractfile(member)
             members.append(member)
             contents.append(file.read() if file else b"")
-            tar.members = []  # else they are kept
+            tar.members = []  # otherwise they are kept
             if len(members) == parts:
                 yield members, contents
                 members, contents = [], []

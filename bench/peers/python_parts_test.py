@@ -1,4 +1,4 @@
-"""The parts of compare_python.py that need NumPy only: checks, touching, ratios, what is run."""
+"""The parts of compare_python.py that need only NumPy: checks, touching, ratios, choice of runs."""
 
 import contextlib
 import io
@@ -46,7 +46,7 @@ class Contents(unittest.TestCase):
 
 
 class FailingProcesses:
-    """Each run fails for the next of these reasons, and works when none is left."""
+    """Each run fails for the next of these reasons, and succeeds when none is left."""
 
     def __init__(self, *reasons):
         self.reasons = list(reasons)
@@ -136,7 +136,7 @@ class Ratios(unittest.TestCase):
         def setting(variant, workers, loader="torch", work="image"):
             return python_plan.Setting(loader, work, variant, workers, 64)
 
-        # The fastest of all layouts; the fastest with two workers, and one that may be; those of other loaders and works by themselves.
+        # The fastest of all layouts; the fastest with two workers, and one that may be; other loaders and works separately.
         rates = {setting("a", 0): 100, setting("a", 1): 89, setting("b", 0): 96, setting("a", 2): 50, setting("b", 2): 48,
                  setting("a", 0, "grain"): 3, setting("a", 4, "grain"): 2, setting("a", 4, "torch", "text"): 1}
         chosen = python_plan.worth_measuring(rates)

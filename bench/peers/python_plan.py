@@ -64,7 +64,7 @@ RESUMING = ("energon_cpp", "megatron_energon", "stateful")
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is measured in every round."""
+    """The setting of a measurement, the same in every round."""
 
     loader: str
     work: str
@@ -89,8 +89,8 @@ class Setting:
 def settings_of(
     found: dict[str, Any], works: list[str], workers: list[int], batch_sizes: list[int]
 ) -> list[Setting]:
-    """All settings of the loaders that were found, in the order of one round: works and batch sizes one
-    after the other, for each of them all loaders in turn, with all numbers of workers."""
+    """All settings of the available loaders, in the order of one round: works and batch sizes one after
+    another, for each of them all loaders in turn, with all numbers of workers."""
     settings = []
     for work in works:
         for batch_size in batch_sizes:
@@ -107,8 +107,8 @@ NEAR = 0.95  # of the highest rate of a first run: may be the fastest
 
 
 def worth_measuring(rates: dict[Setting, float]) -> list[Setting]:
-    """Of the rates of one short run each: the settings that are, or may be, the fastest of a loader for a
-    work, over all layouts and in the layout that targets name."""
+    """The settings that are, or may be, the fastest of a loader for a work, over all layouts and in the
+    layout of the targets, judged by the rates of one short run each."""
     chosen = []
     for one, rate in rates.items():
         of_loader = [other for other in rates if (other.loader, other.work) == (one.loader, one.work)]

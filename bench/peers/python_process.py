@@ -21,8 +21,8 @@ class Failed(Exception):
 
 
 class LoaderProcess:
-    """Importing some loaders takes longer than a measurement. Forks begin with the modules imported
-    and nothing else done."""
+    """Importing some loaders takes longer than a measurement. Forks start with only the modules
+    imported."""
 
     def __init__(self, python: str, loader: str) -> None:
         self.loader = loader
@@ -49,7 +49,7 @@ class LoaderProcess:
         """The result of a task of python_run.py. Throws Failed."""
         assert self._process.stdin is not None
         line = json.dumps(task | {"output": str(self._output)}) + "\n"
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which is seen below
+        with contextlib.suppress(BrokenPipeError):  # the process has ended, which is noticed below
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()
         how = self._end_of_task()
@@ -70,7 +70,7 @@ class LoaderProcess:
 class LoaderProcesses:
     """Runs tasks, those of one loader in a row from one process. A context manager.
 
-    Only one process is there at a time: memory that several share would count in parts.
+    Only one process exists at a time: memory that several share would count in parts.
     """
 
     def __init__(self, python: str) -> None:
@@ -90,7 +90,7 @@ class LoaderProcesses:
             self._process = None
 
     def probe(self, loader: str) -> dict[str, Any]:
-        """Works and versions of a loader, or why it cannot be had. Throws Failed."""
+        """Works and versions of a loader, or why it is not available. Throws Failed."""
         command = command_of(self._python, "--probe", loader)
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=LIMIT_SECONDS, env=environment()
@@ -108,7 +108,7 @@ class LoaderProcesses:
         try:
             return self._process.run(task)
         except Failed:
-            self.close()  # it may still be at this task
+            self.close()  # it may still be running this task
             raise
 
 

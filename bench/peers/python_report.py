@@ -1,4 +1,4 @@
-"""The report of compare_python.py, in the form of those of the C++ benchmarks."""
+"""The report of compare_python.py, in the form of the C++ benchmarks' reports."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def rate_row(setting: Setting, runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def best(runs: Runs, loader: str, work: str) -> list[dict[str, Any]]:
-    """The runs of the fastest variant, at the workers and batch size that targets name; of those that were
-    measured in rounds, if there are some."""
+    """The runs of the fastest variant with the workers and batch size of the targets, among those measured
+    in rounds, if any."""
     of_loader = [
         measured
         for one, measured in runs.items()
@@ -67,7 +67,7 @@ def ratio_targets(runs: Runs) -> list[dict[str, Any]]:
 
 
 def loop_rows(loops: dict[str, list[float]]) -> tuple[list[Any], list[Any]]:
-    """Of seconds per batch in Python and in C++: rows and the target."""
+    """Rows and the target for seconds per batch in Python and in C++."""
     if not loops["Python"]:
         return [], []
     rows = [row(f"loop over batches of tensors, {who}", "s", loops[who], {}) for who in loops]
@@ -77,7 +77,7 @@ def loop_rows(loops: dict[str, list[float]]) -> tuple[list[Any], list[Any]]:
 
 
 def resume_rows(resumes: dict[str, list[dict[str, Any]]]) -> tuple[list[Any], list[Any]]:
-    """Of {who: runs}: rows, and the target if both were measured."""
+    """Rows for {who: runs}, and the target if both were measured."""
     rows = []
     for who, runs in resumes.items():
         for what in ("save", "resume"):
@@ -104,7 +104,7 @@ def report_of(
     of_resume, resume_target = resume_rows(resumes)
     return {
         "name": "peers_python",
-        "question": "What does Python get, beside other loaders?",
+        "question": "How fast are loaders in a Python script?",
         "machine": machine,
         "settings": settings,
         "results": rows + of_loop + of_resume,

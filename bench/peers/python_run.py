@@ -1,10 +1,10 @@
-"""One loader: tasks are JSON, each is run in a process of its own, which prints a line of JSON.
+"""One loader: tasks are JSON, and each runs in its own process, which prints a line of JSON.
 
-python_run.py --serve LOADER imports the loader once, and forks for each task that it reads, a line each
-(see python_process.py). python_run.py --probe LOADER says whether it can be imported.
+python_run.py --serve LOADER imports the loader once, and forks for each task that it reads, one per line
+(see python_process.py). python_run.py --probe LOADER checks whether it can be imported.
 
-Tasks: "time" checks the contents if asked, then measures; "resume" saves at 99 % of an epoch and goes on
-in a new loader; "loop" times the bare Python loop.
+Tasks: "time" checks the contents on request, then measures; "resume" saves at 99 % of an epoch and
+continues in a new loader; "loop" times the bare Python loop.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def version_of(module: str) -> str:
 
 
 def probe(name: str) -> dict[str, Any]:
-    """Works and versions, or why the loader cannot be had."""
+    """Works and versions, or why the loader is not available."""
     try:
         loader = module_of(name).Loader
         versions = {module: version_of(module) for module in loader.MODULES}
@@ -107,7 +107,7 @@ def take(peer: Peer, batches: Any, seconds: float, least: int) -> tuple[float, i
 
 
 def resume(task: dict[str, Any], job: Job) -> dict[str, Any]:
-    """Saves at 99 % of an epoch; a new loader must deliver the batch that the first one did."""
+    """Saves at 99 % of an epoch; a new loader must deliver the same next batch as the first."""
     peer = open_loader(job)
     batches = iter(peer.batches())
     count = max(1, job.samples * 99 // 100 // job.batch_size)
@@ -135,8 +135,8 @@ def resume(task: dict[str, Any], job: Job) -> dict[str, Any]:
 
 
 def loop(task: dict[str, Any], job: Job) -> dict[str, Any]:
-    """Seconds that a batch takes in a loop that does nothing with it, and those of it in which the
-    loader's own pipeline in C++ was busy, by its statistics. Without workers, so they add up."""
+    """Seconds per batch in a loop that ignores it, and the part of them in which the loader's C++ pipeline
+    was busy, by its statistics. Without workers, so the two add up."""
     peer: Any = open_loader(job)
     batches = iter(peer.batches())
     for _ in itertools.islice(batches, task["warmup_batches"]):
@@ -155,12 +155,12 @@ TASKS = {"time": measure, "resume": resume, "loop": loop}
 
 
 def run(task: dict[str, Any]) -> None:
-    """Prints the result, and ends this process and what loaders left running, some of which would wait
-    forever."""
+    """Prints the result, and ends this process and those that loaders left running, some of which would
+    wait forever."""
     status = 1
     try:
         job = Job(**task["job"])
-        # Else the first run of some data, or the one after a pause, also reads from the disk.
+        # Otherwise the first run on some data, or the one after a pause, also reads from the disk.
         python_data.read_all(module_of(job.loader).Loader.data_folder(job))
         result = TASKS[task["task"]](task, job)
         print("\n" + json.dumps(result), flush=True)

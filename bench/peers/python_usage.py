@@ -1,4 +1,4 @@
-"""CPU time, memory and reads from disks of this process and of all that it started, from /proc.
+"""CPU time, memory and disk reads of this process and of all its descendants, from /proc.
 
 This process is a fork of one that only imported modules and waits (python_run.py --serve)."""
 
@@ -35,7 +35,8 @@ def cpu_seconds() -> float:
 
 
 def disk_bytes() -> int:
-    """That the processes, with children that ended, had to fetch from a disk: what was not cached."""
+    """Bytes that the processes, with children that ended, had to fetch from a disk because they were
+    not cached."""
     total = 0
     for pid in [os.getpid(), *descendants()]:
         try:
@@ -48,8 +49,8 @@ def disk_bytes() -> int:
 
 
 def pss_bytes() -> int:
-    """Memory; what processes share counts once. Modules are also mapped by the process that imported
-    them: with its share of them they are whole."""
+    """Memory; shared memory counts once. Modules are also mapped by the process that imported them,
+    so its share of them is added."""
     total = 0
     for pid in [os.getppid(), os.getpid(), *descendants()]:
         try:
@@ -62,7 +63,7 @@ def pss_bytes() -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name; empty if the process is gone."""
+    """The fields of /proc/PID/stat after the name, or [] if the process has ended."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:

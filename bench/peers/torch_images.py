@@ -1,6 +1,6 @@
 """torch's DataLoader with torchvision over the JPEGs of tars: random crops of 224 x 224, normalized, in batches of 64.
 
-Reads the same tars as bench_media_crops, through their members' places. Prints a line of JSON: images/s, versions.
+Reads the same tars as bench_media_crops, at the offsets of their members. Prints a line of JSON: images/s, versions.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class TarImages(torch.utils.data.Dataset):
 
 
 class Endless(torch.utils.data.Sampler):
-    """One random order after the other."""
+    """One random order after another."""
 
     def __init__(self, count):
         self.count = count

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Puts the JSON files beside this script into README.md and docs/benchmarks.md.
+"""Writes the JSON files next to this script into README.md and docs/benchmarks.md.
 
-Replaces what stands between <!-- bench:begin --> and <!-- bench:end --> in both, and writes the plots to docs/plots. With --check
-nothing is written, and the exit code is 1 if something does not show what the results say.
+Replaces the text between <!-- bench:begin --> and <!-- bench:end --> in both, and writes the plots to docs/plots. With --check, writes nothing,
+and exits with 1 if a file does not show the results.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from tables import readme_table, report_table, summary_table, target_table
 ROOT = FOLDER.parent.parent
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
-PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh", "peers_python": "bench/peers/compare_python.sh"}  # others are called after their report
+PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh", "peers_python": "bench/peers/compare_python.sh"}  # others are named after their report
 
 
 def page_with(page, block):
@@ -31,7 +31,7 @@ def page_with(page, block):
 
 
 def long_block(reports, plots):
-    """What docs/benchmarks.md shows: the summary, all targets, then a section for each benchmark."""
+    """The block of docs/benchmarks.md: the summary, all targets, then a section for each benchmark."""
     lines = ["## Summary", "", *summary_table(reports), "", "## Targets", "", *target_table(reports), ""]
     for name, report in reports.items():
         settings = ", ".join(f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in report["settings"].items())
@@ -68,7 +68,7 @@ def check(root, texts):
             sys.stderr.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), name, f"{name} from the results"))
     for path in stale_plots(root, texts):
         is_right = False
-        print(f"{path.relative_to(root)}: no results draw it", file=sys.stderr)
+        print(f"{path.relative_to(root)}: no results for this plot", file=sys.stderr)
     return is_right
 
 

@@ -1,4 +1,4 @@
-"""What make_table.py writes is checked by --check, and results that no page can show are errors."""
+"""--check accepts the output of make_table.py, and results that no page can show are errors."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ import unittest
 import xml.etree.ElementTree
 
 import make_table
-from results import FOLDER, ResultsError, humanise, read_reports
+from results import FOLDER, ResultsError, humanize, read_reports
 from svg import bar_chart, line_chart
 from tables import IN_README, LINES
 
@@ -116,7 +116,7 @@ class Pages(unittest.TestCase):
         self.assertIn("| megatron-energon, bytes | 7 (1 – 5,000) | 50 (1 – 5,000) |", page)
         self.assertIn("| energon_cpp | 2.50 s | 300 MB | 250 ms |", page)
         self.assertIn("| megatron-energon, bytes | 2 workers, batch 64 | 50 | 80.00 | 50 | 80.00 |", page)
-        self.assertIn("| what reads |\n| --- | --- |\n| energon_cpp | a thread |", page)
+        self.assertIn("| reading threads |\n| --- | --- |\n| energon_cpp | a thread |", page)
         self.assertIn("| Python: samples of 0.8 KB, each loader in its best layout | 4.00 k samples/s (2 workers, batch 64) | the fastest other "
                       "loader, megatron-energon, bytes (2 workers, batch 64): 50.0 samples/s | 80.00 |", contents[self.root / "README.md"])
         self.assertNotIn("decoded, each loader", contents[self.root / "README.md"])
@@ -145,7 +145,7 @@ class Texts(unittest.TestCase):
     def test_numbers(self):
         for value, unit, text in ((1234567, "B/s", "1.23 MB/s"), (0.00123, "s", "1.23 ms"), (999.6, "samples/s", "1.00 k samples/s"),
                                   (12, "samples/s", "12.0 samples/s"), (0.456, "", "0.46")):
-            self.assertEqual(humanise(value, unit), text)
+            self.assertEqual(humanize(value, unit), text)
 
     def test_lines_of_the_readme_are_lines_of_the_summary(self):
         self.assertEqual(IN_README - {place[1] for places in LINES for place in places}, set())

@@ -1,6 +1,6 @@
-"""The section of docs/benchmarks.md that compares loaders of Python."""
+"""The section of docs/benchmarks.md that compares Python loaders."""
 
-from results import humanise
+from results import humanize
 from svg import bar_chart
 
 # As in bench/peers/python_plan.py.
@@ -21,7 +21,7 @@ def _unique(values):
 
 
 def rate_table(found):
-    """A line for each loader, a column for each layout; in brackets the range of the rounds, where there were some."""
+    """A line for each loader, a column for each layout; in brackets the range of the rounds, if any."""
     layouts = _unique(sorted((batch, workers) for _, workers, batch in found))
     lines = ["| samples/s | " + " | ".join(f"{workers} w, batch {batch}" for batch, workers in layouts) + " |",
              "| --- |" + " --- |" * len(layouts)]
@@ -41,7 +41,7 @@ def rate_text(result):
 
 def fastest(found, layout=None):
     """{loader: result} of each loader's fastest variant, in its fastest layout or in this one (workers, batch size), the fastest loader
-    first. Settings that were measured in rounds only, if there are some."""
+    first. Only settings that were measured in rounds, if any."""
     rounds = max((result["repetitions"] for result in found.values()), default=0)
     best = {}
     for (_, *of_result), result in found.items():
@@ -58,12 +58,12 @@ def layout_text(result):
 
 
 def ratio_text(ours, other):
-    """How many times as fast ours is; nothing beside itself."""
+    """The ratio of our rate to that of this loader, or '' for our own."""
     return "" if ours["loader"] == other["loader"] else f"{ours['median'] / other['median']:.2f}"
 
 
 def best_table(found):
-    """Each loader in the layout in which it is fastest, as a user who tunes each one would compare, beside all in the same layout."""
+    """Each loader in its fastest layout, as a user who tunes each one would compare, and all loaders in the same layout."""
     best, same = fastest(found), fastest(found, ASKED)
     if OURS not in best or OURS not in same or len(best) == 1:
         return []
@@ -76,8 +76,8 @@ def best_table(found):
 
 
 def peer_line(report, workload, work, other):
-    """A line of the summary: ours beside the loader `other` in the same layout, or, without one, beside the fastest other one, each in its
-    best layout. None if one of the two was not measured."""
+    """A line of the summary: ours compared with the loader `other` in the same layout, or, without one, with the fastest other loader, each in
+    its best layout. None if one of the two was not measured."""
     found = of_work(report, work)
     best = fastest(found, ASKED if other else None)
     theirs = best.get(other) if other else next((result for loader, result in best.items() if loader != OURS), None)
@@ -86,24 +86,24 @@ def peer_line(report, workload, work, other):
     ours = best[OURS]
     where = "" if other else f" ({layout_text(ours)})"
     who = theirs["loader"] if other else f"the fastest other loader, {theirs['loader']} ({layout_text(theirs)})"
-    return (f"| {workload} | {humanise(ours['median'], ours['unit'])}{where} | {who}: {humanise(theirs['median'], theirs['unit'])} | "
+    return (f"| {workload} | {humanize(ours['median'], ours['unit'])}{where} | {who}: {humanize(theirs['median'], theirs['unit'])} | "
             f"{ratio_text(ours, theirs)} |")
 
 
 def cost_table(found):
-    """What else a loader takes, with two workers and batches of 64."""
+    """The other costs of a loader, with two workers and batches of 64."""
     lines = ["| 2 workers, batch 64 | CPU for a million samples | memory of all processes | first batch |", "| --- | --- | --- | --- |"]
     for (loader, *layout), result in found.items():
         if tuple(layout) == ASKED:
-            lines.append(f"| {loader} | {humanise(result['cpu_seconds_per_million'], 's')} | {humanise(result['pss_bytes'], 'B')} | "
-                         f"{humanise(result['first_batch_seconds'], 's')} |")
+            lines.append(f"| {loader} | {humanize(result['cpu_seconds_per_million'], 's')} | {humanize(result['pss_bytes'], 'B')} | "
+                         f"{humanize(result['first_batch_seconds'], 's')} |")
     return lines
 
 
 def peer_section(report):
     """Which threads read, and the tables of each work."""
     reads = [f"| {loader} | {threads} |" for loader, threads in report.get("reads", {}).items()]
-    lines = ["| | what reads |", "| --- | --- |", *reads, ""] if reads else []
+    lines = ["| | reading threads |", "| --- | --- |", *reads, ""] if reads else []
     for work, title in TITLES.items():
         found = of_work(report, work)
         if found:
@@ -119,6 +119,6 @@ def peer_plots(report):
                 for (loader, *layout), result in of_work(report, work).items() if tuple(layout) == ASKED]
         if rows:
             text = title.replace("`", "")
-            plots[f"peers_python_{work}"] = (f"{text}, samples/s of loaders in Python with two workers",
+            plots[f"peers_python_{work}"] = (f"{text}, samples/s of Python loaders with two workers",
                                              bar_chart(f"{text}: 2 workers, batch 64, touched", "thousand samples/s", rows))
     return plots

@@ -1,4 +1,4 @@
-"""What the plots of docs/benchmarks.md show. Each function draws one from a report: {file name: (what it shows, SVG)}."""
+"""The plots of docs/benchmarks.md. Each function draws a plot from a report: {file name: (description, SVG)}."""
 
 from peer_tables import peer_plots
 from results import result_of
@@ -82,14 +82,14 @@ def small_samples(report):
     for result in report["results"]:
         is_bare = "loop" in result["name"] or "pread" in result["name"]
         rows.append((result["name"], result["median"] * 1e-3, 1 if is_bare else 0, f"{result['median'] * 1e-3:,.0f}"))
-    return {"small_samples": ("Samples of 0.8 KB beside loops that read the same bytes",
+    return {"small_samples": ("Samples of 0.8 KB compared with loops that read the same bytes",
                               bar_chart("Samples of 0.8 KB, batch 64, touched", "thousand samples/s", rows))}
 
 
 def prepare(report):
     rows = [(result["name"], result["median"] * 1e-6, 1 if "tar -t" in result["name"] else 0, f"{result['median'] * 1e-6:.2f}")
             for result in report["results"]]
-    return {"prepare": ("Indexing tars, beside GNU tar that lists them",
+    return {"prepare": ("Indexing tars, compared with GNU tar listing them",
                         bar_chart("energon prepare, members of 400 and 200 bytes", "million headers/s", rows))}
 
 
@@ -125,14 +125,14 @@ def media_video(report):
 def media_crops(report):
     rows = [(result["name"], result["median"], 0 if ": loader," in result["name"] else 1, f"{result['median']:,.0f}")
             for result in report["results"]]
-    return {"media_crops": ("Random crops of JPEGs beside threads without a loader",
+    return {"media_crops": ("Random crops of JPEGs, compared with threads without a loader",
                             bar_chart("Random crops of 224 x 224 of JPEGs, normalized", "images/s", rows))}
 
 
 def media_torch(report):
     rows = [(result["name"], result["median"], 0 if ": loader," in result["name"] else 1, f"{result['median']:,.0f}")
             for result in report["results"]]
-    return {"media_torch": ("Random crops of JPEGs beside torch's DataLoader with torchvision",
+    return {"media_torch": ("Random crops of JPEGs, compared with torch's DataLoader with torchvision",
                             bar_chart("Random crops of 224 x 224 of JPEGs, normalized", "images/s", rows))}
 
 
@@ -151,5 +151,5 @@ PLOTS = {"small_samples": small_samples, "large_bytes": large_bytes, "small_batc
 
 
 def plots_of(name, report):
-    """{file name without .svg: (what it shows, SVG)} of a report; most have one plot, some none."""
+    """{file name without .svg: (description, SVG)} of a report; most have one plot, some none."""
     return PLOTS[name](report) if name in PLOTS else {}

@@ -1,4 +1,4 @@
-"""The results of the benchmarks: which there are, in which order they are shown, and how numbers are written."""
+"""The results of the benchmarks, their order, and the format of numbers."""
 
 import json
 import pathlib
@@ -12,10 +12,10 @@ PREFIXES = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ
 
 
 class ResultsError(Exception):
-    """What is wrong with the results, and what to do."""
+    """Describes what is wrong with the results, and what to do."""
 
 
-def humanise(value, unit):
+def humanize(value, unit):
     """Three significant digits with a prefix: 1234567, "B/s" -> "1.23 MB/s"."""
     if unit == "":
         return f"{value:.2f}"
@@ -33,7 +33,7 @@ def result_of(report, name):
         if result["name"] == name:
             return result
     raise ResultsError(f"{report['name']}.json has no result '{name}', which a table or a plot shows: run all of "
-                       f"bench_{report['name']}, or name what it measures now in bench/results")
+                       f"bench_{report['name']}, or update the names in bench/results")
 
 
 def read_reports(folder=FOLDER):
@@ -41,7 +41,7 @@ def read_reports(folder=FOLDER):
     found = {path.stem: path for path in sorted(folder.glob("*.json"))}
     unknown = sorted(set(found) - set(ORDER))
     if unknown:
-        raise ResultsError(f"{', '.join(unknown)}: results that no section shows; put them into ORDER of bench/results/results.py")
+        raise ResultsError(f"{', '.join(unknown)}: results that no section shows; add them to ORDER in bench/results/results.py")
     if not found:
         raise ResultsError(f"no results in {folder}; run bench/run_all.sh")
     reports = {name: json.loads(found[name].read_text(encoding="utf-8")) for name in ORDER if name in found}
@@ -64,6 +64,6 @@ def machine_text(reports):
 
 
 def short_machine_text(reports):
-    """The machines of the reports, without what only a comparison with other days needs."""
+    """The machines of the reports, without the details that only comparisons over time need."""
     machines = {f"{machine['cpu']} ({machine['cores']} cores)" for machine in (report["machine"] for report in reports)}
     return " and ".join(sorted(machines))

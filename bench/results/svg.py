@@ -5,7 +5,7 @@ import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 340, 74, 20, 56, 52
 BAR, BAR_GAP = 18, 8
-# Told apart also without colors, by their dashes and marks.
+# Distinct also without colors, by their dashes and marks.
 DASHES = ["none", "7 4", "2 3", "9 3 2 3", "1 5", "12 5"]
 STYLE = """<style>
 text{font:12px sans-serif;fill:#24292f}.title{font-size:14px;font-weight:bold}.grid{stroke:#d0d7de}.axis{stroke:#57606a}
@@ -56,7 +56,7 @@ def _legend(names):
 
 
 def line_chart(title, x_name, x_labels, y_name, series, asked=None):
-    """Lines over evenly spaced places on the x axis; bars from the least to the largest value of each point.
+    """Lines over evenly spaced places on the x axis; bars from the smallest to the largest value of each point.
 
     `series`: [(name, [(median, min, max) or None for each place])], at most six. `asked`: (value, text) of a dashed line.
     """
@@ -88,7 +88,7 @@ def line_chart(title, x_name, x_labels, y_name, series, asked=None):
 
 
 def bar_chart(title, x_name, rows, asked=None):
-    """One horizontal bar for each of `rows`: (name, value, color from 0 to 5, text behind it)."""
+    """One horizontal bar for each of `rows`: (name, value, color from 0 to 5, text after it)."""
     left = 20 + 7 * max(len(name) for name, _, _, _ in rows)
     width, bottom = WIDTH - left - 90, 36 + len(rows) * (BAR + BAR_GAP)
     ticks = _ticks(max([value for _, value, _, _ in rows] + ([asked[0]] if asked else [])))

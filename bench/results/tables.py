@@ -1,10 +1,10 @@
 """The tables of README.md and docs/benchmarks.md."""
 
 from peer_tables import peer_line
-from results import ResultsError, humanise, machine_text, result_of, short_machine_text
+from results import ResultsError, humanize, machine_text, result_of, short_machine_text
 
-# The lines of the summary in docs/benchmarks.md. Where a line has several places, the first one that was measured counts.
-# (report, workload, result, result that it is compared with, what that is); without the last two: the target of that name.
+# The lines of the summary in docs/benchmarks.md. If a line has several entries, the first one that was measured is used.
+# (report, workload, result, result to compare with, its description); without the last two, the target with that name.
 LINES = [
     [("small_samples", "0.8 KB in two parts, 2 workers, batch 64", "loader, 2 workers, batch 64", "block loop, 2 threads",
       "two threads that read the shards in blocks"),
@@ -56,7 +56,7 @@ IN_README = {
 
 
 def asked(target):
-    return f"at {target['at']} {humanise(target['target'], target['unit'])}"
+    return f"at {target['at']} {humanize(target['target'], target['unit'])}"
 
 
 def target_of(report, name):
@@ -70,14 +70,14 @@ def line_of(report, workload, name, other_name, other_text):
     if name.startswith("peer: "):
         return peer_line(report, workload, name.removeprefix("peer: "), other_name)
     result = result_of(report, name)
-    delivered = humanise(result["median"], result["unit"])
+    delivered = humanize(result["median"], result["unit"])
     if other_name is None:
         return f"| {workload} | {delivered} | asked: {asked(target_of(report, name))} | |"
     other = result_of(report, other_name)
     of_medians = result["median"] / other["median"]
     medians = [result[key] for key in ("ratio_to_bare", "ratio_to_unshuffled", "ratio_to_torch") if key in result]
-    ratio = medians[0] if medians else of_medians  # the median of the ratios, where there is one
-    return f"| {workload} | {delivered} | {other_text}: {humanise(other['median'], other['unit'])} | {ratio:.2f} |"
+    ratio = medians[0] if medians else of_medians  # the median of the ratios, if there is one
+    return f"| {workload} | {delivered} | {other_text}: {humanize(other['median'], other['unit'])} | {ratio:.2f} |"
 
 
 def table_of(reports, lines):
@@ -102,16 +102,16 @@ def readme_table(reports):
 def summary_table(reports):
     """The summary of docs/benchmarks.md."""
     table, shown = table_of(reports, LINES)
-    return table + ["", f"Medians on {machine_text(shown)}; page cache warm. Where the two programs ran in turn, the ratio is the median of "
-                        "the ratios of the rounds; in the lines of Python, it is the ratio of the medians."]
+    return table + ["", f"Medians on {machine_text(shown)}, with a warm page cache. If the two programs ran in turn, the ratio is the "
+                        "median of the rounds' ratios; for Python, it is the ratio of the medians."]
 
 
 def target_table(reports):
-    """All targets, with what was reached."""
+    """All targets, with the values that were reached."""
     lines = ["| target | asked | reached | |", "| --- | --- | --- | --- |"]
     for report in reports.values():
         for target in report["targets"]:
-            lines.append(f"| {target['name']} | {asked(target)} | {humanise(target['value'], target['unit'])} | "
+            lines.append(f"| {target['name']} | {asked(target)} | {humanize(target['value'], target['unit'])} | "
                          f"{'met' if target['met'] else 'missed'} |")
     return lines
 
@@ -126,25 +126,25 @@ def more_of(result):
     if "ratio_to_torch" in result:
         texts.append(f"{result['ratio_to_torch']:.2f} of torch's DataLoader")
     if "quarters" in result:
-        texts.append("medians of the quarters: " + ", ".join(humanise(value, result["unit"]) for value in result["quarters"]))
+        texts.append("medians of the quarters: " + ", ".join(humanize(value, result["unit"]) for value in result["quarters"]))
     if "bytes_per_second" in result:
-        texts.append(humanise(result["bytes_per_second"], "B/s"))
+        texts.append(humanize(result["bytes_per_second"], "B/s"))
     if "p99_seconds" in result:
-        texts.append("p99 " + humanise(result["p99_seconds"], "s"))
+        texts.append("p99 " + humanize(result["p99_seconds"], "s"))
     if "max_seconds" in result:
-        texts.append("max " + humanise(result["max_seconds"], "s"))
+        texts.append("max " + humanize(result["max_seconds"], "s"))
     if "state_bytes" in result:
-        texts.append("state " + humanise(result["state_bytes"], "B"))
+        texts.append("state " + humanize(result["state_bytes"], "B"))
     return ", ".join(texts)
 
 
 def report_table(report):
-    """All results of one benchmark that no table of its own shows."""
+    """All results of a benchmark that does not have its own table."""
     lines = ["| | median | min – max | |", "| --- | --- | --- | --- |"]
     for result in report["results"]:
         if "work" in result:
             continue
         unit = result["unit"]
-        lines.append(f"| {result['name']} | {humanise(result['median'], unit)} | {humanise(result['min'], unit)} – "
-                     f"{humanise(result['max'], unit)} | {more_of(result)} |")
+        lines.append(f"| {result['name']} | {humanize(result['median'], unit)} | {humanize(result['min'], unit)} – "
+                     f"{humanize(result['max'], unit)} | {more_of(result)} |")
     return lines

@@ -9,7 +9,7 @@
 namespace energon::bench {
 namespace {
 
-// libswscale writes whole vectors: rows of a plane begin at multiples of this.
+// libswscale writes whole vectors: rows of a plane start at multiples of this.
 constexpr int kAlignment = 64;
 
 /// The frames of a file from a given time on.

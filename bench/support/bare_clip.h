@@ -33,7 +33,7 @@ class BareClip {
 
   /// Opens the file, seeks to the key frame before `first_time`, which must be one of
   /// frame_times(), decodes in this thread and converts into `to`, which must have exactly the
-  /// bytes of the clip. Throws Error (kInternal), also where the clip has fewer frames.
+  /// bytes of the clip. Throws Error (kInternal), also if the clip has fewer frames.
   void run(ByteView file, std::int64_t first_time, std::span<std::byte> to);
 
  private:

@@ -12,7 +12,7 @@
 namespace energon::bench {
 namespace {
 
-// libswscale reads and writes whole vectors: rows of a plane begin at multiples of this.
+// libswscale reads and writes whole vectors: rows of a plane start at multiples of this.
 constexpr std::int64_t kVectorBytes = 64;
 
 // libswscale resizes RGB as YUV: with half the chroma, it would not be faster, and less accurate.

@@ -30,10 +30,10 @@ class BareCrop {
   /// Error as Normalizer.
   BareCrop(std::int64_t side, const OutputFormat& format, CropKernels kernels);
 
-  /// Decodes the rows of `crop` and the blocks of its columns, scaled by 1/8, 1/4 or 1/2 where the
+  /// Decodes the rows of `crop` and the blocks of its columns, scaled by 1/8, 1/4 or 1/2 if the
   /// crop then still has side * side pixels; resizes with antialiasing and normalizes into `to`.
-  /// Requires: a valid color JPEG, else the program ends; `crop` is inside of it, and for kForeign
-  /// what whole_pixels() returned. Throws Error as Resizer and Normalizer; kInternal.
+  /// Requires: a valid color JPEG, otherwise the program ends; `crop` is inside of it, and for
+  /// kForeign the result of whole_pixels(). Throws Error as Resizer and Normalizer; kInternal.
   void run(ByteView encoded, const PixelBox& crop, std::span<std::byte> to);
 
  private:

@@ -1,5 +1,5 @@
-// The baselines for loader benchmarks: loops of pread() calls and nothing else, in one thread, or
-// in several for loaders with as many workers.
+// The baselines for loader benchmarks: loops of only pread() calls, in one thread, or in several
+// for loaders with as many workers.
 
 #pragma once
 

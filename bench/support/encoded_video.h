@@ -16,7 +16,7 @@ struct VideoSpec {
   int frames_per_key = 60;
 };
 
-/// "libx264", or "mpeg4" where FFmpeg has no encoder of H.264.
+/// "libx264", or "mpeg4" if FFmpeg has no H.264 encoder.
 std::string video_encoder();
 
 /// An MP4 of a moving picture with edges and noise, without sound. Equal seeds give equal files for

@@ -22,7 +22,7 @@ int run_program(int argc, char** argv, const std::string& name, const std::strin
   app.add_option("--repetitions", options.repetitions, "Number of measured rounds")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  app.add_option("--json", options.json_path, "File for the report; empty for none")
+  app.add_option("--json", options.json_path, "File for the report, or '' for none")
       ->capture_default_str();
   add_options(app);
   CLI11_PARSE(app, argc, argv);

@@ -16,7 +16,7 @@ struct CommonOptions {
   std::string data_folder;
   /// Number of rounds after the warm-up round.
   int repetitions = 5;
-  /// File for the JSON report; empty for none.
+  /// File for the JSON report. Empty means none.
   std::string json_path;
 };
 

@@ -19,7 +19,7 @@ Report::Report(std::string name, std::string question)
 void Report::add(Result result) { results_.push_back(std::move(result)); }
 void Report::add(Target target) { targets_.push_back(std::move(target)); }
 
-std::string humanise(double value) {
+std::string humanize(double value) {
   struct Prefix {
     double factor;
     const char* name;
@@ -53,17 +53,17 @@ std::string Report::text() const {
   for (const Result& result : results_) {
     const Measurement& m = result.measurement;
     text += fmt::format("{:<52} {:>14} {:>12} {:>12}", result.name,
-                        humanise(m.median()) + result.unit, humanise(m.min()), humanise(m.max()));
+                        humanize(m.median()) + result.unit, humanize(m.min()), humanize(m.max()));
     for (const auto& [key, value] : result.more.items()) {
-      text += fmt::format("  {} {}", key, value.is_number() ? humanise(value) : value.dump());
+      text += fmt::format("  {} {}", key, value.is_number() ? humanize(value) : value.dump());
     }
     text += '\n';
   }
   for (const Target& target : targets_) {
-    text += fmt::format("{}: {}{} (target: {} {}{}): {}\n", target.name, humanise(target.value),
+    text += fmt::format("{}: {}{} (target: {} {}{}): {}\n", target.name, humanize(target.value),
                         target.unit,
                         target.direction == Target::Direction::kAtLeast ? "at least" : "at most",
-                        humanise(target.target), target.unit, target.met() ? "met" : "MISSED");
+                        humanize(target.target), target.unit, target.met() ? "met" : "MISSED");
   }
   return text;
 }

@@ -56,6 +56,6 @@ class Report {
 };
 
 /// Formats a number with three significant digits and a unit prefix: 1234567 is "1.23 M".
-std::string humanise(double value);
+std::string humanize(double value);
 
 }  // namespace energon::bench

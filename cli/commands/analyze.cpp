@@ -1,4 +1,4 @@
-// energon analyze: how random the order was in which samples were delivered, from debug logs.
+// energon analyze: computes from debug logs how random the order of delivered samples was.
 
 #include <algorithm>
 #include <cctype>
@@ -34,10 +34,10 @@ namespace {
 //
 // The order in which samples were delivered (energon/stage/debug_log.h).
 
-/// What a set of logs says.
+/// The deliveries in a set of logs.
 struct DeliveredOrder {
-  /// Keys of the samples of each step; a step has one batch of each rank (or, if only logs of
-  /// workers were given, of each worker).
+  /// Keys of the samples of each step; a step has one batch of each rank (or, if there are only
+  /// worker logs, of each worker).
   std::vector<std::vector<std::string>> steps = {};
   std::int64_t batches = 0;
   std::vector<std::string> warnings = {};
@@ -49,11 +49,11 @@ using Json = nlohmann::json;
 struct LoggedBatch {
   std::int64_t step = 0;
   std::int64_t rank = 0;
-  std::optional<std::int64_t> worker;  ///< absent: delivered by the loader
+  std::optional<std::int64_t> worker;  ///< nullopt if the loader delivered it
   std::vector<std::string> keys;
 };
 
-// Nothing for lines about other things than batches.
+// Returns nullopt for lines that do not describe a batch.
 std::optional<LoggedBatch> to_batch(const Json& line) {
   const std::string type = text_in(line, "t");
   const bool is_delivered = type.ends_with(".yield");
@@ -86,7 +86,7 @@ DeliveredOrder read_order(const std::vector<std::string>& files) {
   if (std::any_of(batches.begin(), batches.end(), is_delivered)) {
     std::erase_if(batches, [&](const LoggedBatch& batch) { return !is_delivered(batch); });
   }
-  // A log that several runs appended to has a step several times: later ones follow.
+  // If several runs appended to a log, a step occurs several times: the sort keeps their order.
   std::stable_sort(batches.begin(), batches.end(), [](const LoggedBatch& a, const LoggedBatch& b) {
     return std::tuple(a.step, a.rank, a.worker) < std::tuple(b.step, b.rank, b.worker);
   });
@@ -104,7 +104,7 @@ DeliveredOrder read_order(const std::vector<std::string>& files) {
 
 // --- Figures ---
 //
-// They say how random an order is: pure functions of the delivered keys.
+// Measures of how random an order is. They depend only on the delivered keys.
 
 /// Samples in the order of delivery, each as its position in the natural order of keys.
 struct SamplePositions {
@@ -256,7 +256,7 @@ OrderFigures analyze_order(const SamplePositions& positions) {
 
 // --- Heat map ---
 //
-// As a picture: time from left to right, data from top to bottom, dark for many deliveries.
+// Time runs from left to right, data from top to bottom; dark cells have many deliveries.
 
 /// Number of deliveries by step (columns) and position (rows), each divided into equal parts, at
 /// most `max_columns` and `max_rows`.
@@ -286,7 +286,7 @@ HeatMap heat_map(const SamplePositions& positions, std::size_t max_columns, std:
 
 constexpr int kWhite = 255;
 
-// Square root: single deliveries stay visible beside cells of many.
+// Square root: single deliveries stay visible next to cells with many.
 int grey_of(std::uint32_t count, std::uint32_t largest) {
   const double share = std::sqrt(static_cast<double>(count) / static_cast<double>(largest));
   return kWhite - static_cast<int>(std::lround(share * kWhite));
@@ -321,7 +321,7 @@ std::string to_svg(const HeatMap& map) {
   return svg + "</svg>\n";
 }
 
-/// 8-bit greyscale, one pixel per cell. Throws Error (kInternal) if libpng fails.
+/// 8-bit grayscale, one pixel per cell. Throws Error (kInternal) if libpng fails.
 std::string to_png(const HeatMap& map) {
   const std::uint32_t largest = largest_of(map);
   std::vector<std::uint8_t> pixels;
@@ -333,15 +333,16 @@ std::string to_png(const HeatMap& map) {
                        static_cast<std::int64_t>(map.rows), 1);
 }
 
-/// Writes the format that `path` ends in: .svg or .png. Throws UsageError for other endings, Error
-/// (kIo).
+/// Writes `map` in the format of the suffix of `path`: .svg or .png. Throws UsageError for other
+/// endings, Error (kIo).
 void write_heat_map(const std::string& path, const HeatMap& map) {
   if (path.ends_with(".svg")) {
     write_file_atomically(path, as_bytes(to_svg(map)));
   } else if (path.ends_with(".png")) {
     write_file_atomically(path, as_bytes(to_png(map)));
   } else {
-    throw UsageError{fmt::format("--heatmap is '{}', it must end in .svg or .png", path)};
+    throw UsageError{
+        fmt::format("--heatmap: expected a file that ends in .svg or .png, found '{}'", path)};
   }
 }
 
@@ -363,7 +364,7 @@ void print_text(const OrderFigures& figures, std::size_t logs) {
       "each sample was delivered {} to {} times, {:.2f} on average\n"
       "rank correlation with the order of the keys: {:.3f} (1: as stored, 0: shuffled, -1: "
       "reversed)\n"
-      "mean distance of neighbors: {:.3f} of a random order's\n"
+      "mean distance of neighbors: {:.3f} (relative to a random order)\n"
       "longest run of neighbors: {}\n",
       plural(static_cast<std::int64_t>(logs), "log"),
       plural(figures.unique_samples, "unique sample key"), plural(figures.steps, "step"),
@@ -419,23 +420,23 @@ int run_analyze(const AnalyzeFlags& flags) {
 void add_analyze(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand(
       "analyze",
-      "Tell from debug logs how random the order of the samples was; their place in the data is "
-      "taken from\nthe order of their keys, digits as numbers");
+      "Compute from debug logs how random the order of samples was. Samples are placed in the\n"
+      "data by the natural order of their keys (digits compare as numbers)");
   const auto flags = std::make_shared<AnalyzeFlags>();
   command
-      ->add_option("LOGS", flags->logs,
-                   "Debug logs or patterns of them; those of workers count only without those of "
-                   "loaders")
+      ->add_option(
+          "LOGS", flags->logs,
+          "Debug logs or glob patterns. Worker logs are used only if there are no loader logs")
       ->required();
   command->add_option("--heatmap", flags->heat_map,
-                      "Picture of step and sample: a file that ends in .svg or .png");
-  command->add_option("--steps", flags->steps, "Width of the picture, at most")
+                      "Write a heat map of steps and samples to this file (.svg or .png)");
+  command->add_option("--steps", flags->steps, "Maximum width of the heat map")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxPictureEdge));
-  command->add_option("--samples", flags->samples, "Height of the picture, at most")
+  command->add_option("--samples", flags->samples, "Maximum height of the heat map")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxPictureEdge));
-  command->add_flag("--json", flags->is_json, "Result as JSON");
+  command->add_flag("--json", flags->is_json, "Print the result as JSON");
   on_run(*command, flags, run, run_analyze);
 }
 

@@ -1,5 +1,4 @@
-// energon bench: how fast the loader delivers the user's own data, and whether one run was faster
-// than another.
+// energon bench: measures how fast the loader delivers the user's data, and compares two results.
 
 #include <algorithm>
 #include <filesystem>
@@ -53,10 +52,10 @@ nlohmann::ordered_json value_of(const CLI::Option& option) {
   return standard.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(standard);
 }
 
-/// The settings of a command line as JSON, for results that are compared later: the options of
-/// `command` but `except`, in the order of --help, each with its value as on the command line: as a
-/// text, several as a list, a flag as true or false. An option that was not given has its default;
-/// null if --help shows none. Call it after the command line was parsed.
+/// The settings of a command line as JSON, to compare results later: the options of `command`
+/// except `except`, in the order of --help. A value is a string as on the command line, a list of
+/// strings, or a boolean for a flag. An option that was not given has its default, or null if
+/// --help shows none. Call it after the command line was parsed.
 nlohmann::ordered_json given_settings(const CLI::App& command,
                                       const std::vector<std::string>& except) {
   nlohmann::ordered_json settings = nlohmann::ordered_json::object();
@@ -97,10 +96,10 @@ void show(const Throughput& result, const nlohmann::ordered_json& settings,
 
 int measure(const CLI::App& command, BenchFlags& flags) {
   if (flags.loader.path.empty()) {
-    throw UsageError{"PATH is required, or --compare with two results"};
+    throw UsageError{"specify PATH, or --compare with two results"};
   }
   if (flags.has_any_settings) {
-    throw UsageError{"--any-settings is for --compare"};
+    throw UsageError{"--any-settings needs --compare"};
   }
   if (!flags.json.empty() && flags.json != kStandardOutput) {
     check_writable(flags.json, "--json");
@@ -116,7 +115,7 @@ int measure(const CLI::App& command, BenchFlags& flags) {
     return kExitSignal + signal;
   }
   if (signal != 0) {
-    print_warning("interrupted; these are the numbers until then");
+    print_warning("interrupted; the numbers cover the time until then");
   }
   if (const std::string warning = bench::build_warning(); !warning.empty()) {
     print_warning(warning);
@@ -127,13 +126,12 @@ int measure(const CLI::App& command, BenchFlags& flags) {
 
 // --- Comparing ---
 
-// Refuses options that only a measurement has, because they would do nothing.
+// Refuses options of a measurement, because they would have no effect.
 void check_alone(const CLI::App& command) {
   for (const CLI::Option* const option : command.get_options()) {
     const std::string name = option->get_name();
     if (option->count() > 0 && name != "--compare" && name != "--any-settings") {
-      throw UsageError{
-          fmt::format("--compare reads two results and measures nothing: leave out {}", name)};
+      throw UsageError{fmt::format("--compare only reads two results: omit {}", name)};
     }
   }
 }
@@ -144,10 +142,11 @@ int compare(const CLI::App& command, const BenchFlags& flags) {
   const SavedThroughput second = read_throughput(flags.compared[1]);
   const std::vector<std::string> differences = different_settings(first, second);
   if (!differences.empty() && !flags.has_any_settings) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the results are of different settings: {}; --any-settings compares "
-                            "them all the same",
-                            fmt::join(differences, ", ")));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "the results have different settings: {}; use --any-settings to compare them anyway",
+            fmt::join(differences, ", ")));
   }
   output().write(comparison_text(first, second));
   return kExitOk;
@@ -157,43 +156,43 @@ int compare(const CLI::App& command, const BenchFlags& flags) {
 
 void add_measuring_flags(CLI::App& command, MeasuringFlags& flags) {
   command
-      .add_option("--seconds", flags.seconds,
-                  "End a repetition after so long; default: 2, unless --limit or --epochs end it")
+      .add_option(
+          "--seconds", flags.seconds,
+          "End a repetition after this many seconds [default: 2 without --limit and --epochs]")
       ->check(seconds());
-  add_limit(command, flags.limit, 1, "End a repetition after so many batches");
-  command.add_option("--repetitions", flags.repetitions, "Measurements, one after the other")
+  add_limit(command, flags.limit, 1, "End a repetition after N batches");
+  command.add_option("--repetitions", flags.repetitions, "Number of consecutive measurements")
       ->capture_default_str()
       ->check(at_least(1));
   command
       .add_option("--warmup-batches", flags.warmup_batches,
-                  "Batches before measuring begins, with --epochs up to the end of an epoch; 0:\n"
-                  "none. Default: as many as a repetition takes")
+                  "Batches to run before measuring; with --epochs, also to the end of an epoch.\n"
+                  "0 means no warm-up [default: as long as a repetition]")
       ->check(at_least(0));
-  command.add_flag("--touch,!--no-touch", flags.is_touched, "Read every byte that is counted [on]");
+  command.add_flag("--touch,!--no-touch", flags.is_touched,
+                   "Read every byte of the batches, as a trainer does [on]");
   add_progress(command, flags.is_progress_shown);
 }
 
 }  // namespace
 
 void add_bench(CLI::App& app, Run& run) {
-  CLI::App* const command =
-      app.add_subcommand("bench",
-                         "Measure the loader's throughput on your own data, or compare two results "
-                         "of --json");
+  CLI::App* const command = app.add_subcommand(
+      "bench", "Measure the loader's throughput on your data, or compare two results");
   const auto flags = std::make_shared<BenchFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kSeveral);
   command->get_option("PATH")->required(false);
   add_measuring_flags(*command, flags->measuring);
   command->add_option("--json", flags->json,
-                      "Write the result with its settings and the machine to this file (-: instead "
-                      "of the text)");
+                      "Write the result as JSON, with settings and machine, to this file ('-' = "
+                      "standard output, instead of the text)");
   command
       ->add_option("--compare", flags->compared,
-                   "Measure nothing, but compare two results of --json: ratios, and whether the "
-                   "repetitions overlap")
+                   "Compare two results written by --json instead of measuring: ratios, and "
+                   "whether the repetitions overlap")
       ->expected(2);
   command->add_flag("--any-settings", flags->has_any_settings,
-                    "With --compare: also results of different settings");
+                    "With --compare: allow different settings");
   command->callback([flags, command, &run] {
     run = [flags, command] {
       return flags->compared.empty() ? measure(*command, *flags) : compare(*command, *flags);

@@ -1,8 +1,8 @@
-// energon certify: what a job delivered, global batch by global batch, from the output of its
-// ranks.
+// energon certify: certifies what a job delivered, global batch by global batch, from the output of
+// its ranks.
 //
-// A line of `energon run --certificate` says which micro batch of the job it is, whatever layout
-// it was made on. So the output of all ranks, also of several layouts one after the other, makes
+// A line of `energon run --certificate` contains the index of its micro batch in the job, which
+// does not depend on the layout. So the output of all ranks, also on several layouts in turn, makes
 // up the stream of the job, and two jobs that read the same data give the same output.
 
 #include <charconv>
@@ -95,12 +95,12 @@ void DeliveredJob::add(const Json& line) {
   const std::int64_t shards = number_in(line, "logical_shards");
   if (shards == 0 || shards > kMostShards) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no job of {} logical shards", shards));
+                fmt::format("a job cannot have {} logical shards", shards));
   }
   if (logical_shards_.value_or(shards) != shards) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("it is of a job of {} logical shards, the lines before of one of {}",
-                            shards, logical_shards()));
+                fmt::format("the job has {} logical shards, but {} on earlier lines", shards,
+                            logical_shards()));
   }
   logical_shards_ = shards;
   if (line.contains("end_of_epoch")) {
@@ -113,11 +113,9 @@ void DeliveredJob::add(const Json& line) {
                                 .samples = std::ssize(keys_in(line))};
   const auto [place, is_new] = epoch_of(epoch).micro_batches.try_emplace(number, certificate);
   if (!is_new && place->second != certificate) {
-    throw Error(
-        ErrorCode::kMismatch,
-        fmt::format("micro batch {} of epoch {} was there before, with other samples: these "
-                    "are not runs of one job",
-                    number, epoch));
+    throw Error(ErrorCode::kMismatch, fmt::format("micro batch {} of epoch {} occurred before with "
+                                                  "other samples: these are not runs of one job",
+                                                  number, epoch));
   }
 }
 
@@ -133,14 +131,14 @@ void DeliveredJob::add_end_of_epoch(const Json& line) {
   const std::vector<std::int64_t> counts = numbers_in(line, "micro_batches");
   if (shards.size() != counts.size()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there are {} numbers in 'micro_batches' for {} logical shards",
-                            counts.size(), shards.size()));
+                fmt::format("'micro_batches' has {} numbers for {} logical shards", counts.size(),
+                            shards.size()));
   }
   DeliveredEpoch& delivered = epoch_of(epoch);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i] >= logical_shards() || counts[i] > kLargestNumber / logical_shards()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("there is no logical shard {} of {} with {} micro batches", shards[i],
+                  fmt::format("logical shard {} of {} cannot have {} micro batches", shards[i],
                               logical_shards(), counts[i]));
     }
     const std::int64_t before = delivered.ended.try_emplace(shards[i], counts[i]).first->second;
@@ -157,7 +155,7 @@ void DeliveredJob::add_end_of_epoch(const Json& line) {
 
 constexpr std::int64_t kLargestGlobalBatch = std::numeric_limits<std::int32_t>::max();
 
-// The error of `check`, with what to do about it.
+// Runs `check` and appends `advice` to its error.
 template <class Check>
 void check_with_advice(const Check& check, std::string_view advice) {
   try {
@@ -167,13 +165,13 @@ void check_with_advice(const Check& check, std::string_view advice) {
   }
 }
 
-// The global batches from the one of micro batch `first` on, up to the first one that is not whole.
-// Throws Error (kMismatch) if that is not because the output ends there.
+// Prints the complete global batches, starting with the one of micro batch `first`. Throws Error
+// (kMismatch) if an incomplete one is not at the end of the output.
 void print_epoch(const DeliveredEpoch& delivered, std::int64_t first, std::int64_t size) {
   if (const auto number = after_end(delivered)) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("micro batch {} of epoch {} is there, and a line that says that its "
-                            "logical shard ended before: these are not runs of one job",
+                fmt::format("micro batch {} of epoch {} comes after the end of its logical shard: "
+                            "these are not runs of one job",
                             *number, delivered.epoch));
   }
   const GlobalBatches batches = global_batches(delivered, size, first);
@@ -188,7 +186,7 @@ void print_epoch(const DeliveredEpoch& delivered, std::int64_t first, std::int64
                               *batches.left_out, delivered.epoch));
   }
   check_with_advice([&] { check_none_missing(batches); },
-                    "give the output of all ranks, from the beginning of a global batch");
+                    "give the output of all ranks, from the start of a global batch");
 }
 
 struct CertifyFlags {
@@ -202,7 +200,7 @@ int run_certify(const CertifyFlags& flags) {
     job.read(file);
   }
   if (job.epochs().empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "there is no line in these files");
+    throw Error(ErrorCode::kInvalidArgument, "the files contain no lines");
   }
   const std::int64_t size = flags.global_batch.value_or(job.logical_shards());
   const std::int64_t first_epoch = job.epochs().begin()->first;
@@ -212,11 +210,10 @@ int run_certify(const CertifyFlags& flags) {
     const std::int64_t epoch = entry.first;
     const DeliveredEpoch& delivered = entry.second;
     if (epoch != expected++) {
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("there is nothing of epoch {}; give the output of all runs", expected - 1));
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("epoch {} is missing; give the output of all runs", expected - 1));
     }
-    // Runs may begin later in the run than the job, but then with a whole global batch.
+    // The output may start later than the job, but then with a whole global batch.
     const bool is_first = epoch == first_epoch;
     if (is_first && delivered.micro_batches.empty()) {
       continue;
@@ -233,21 +230,20 @@ int run_certify(const CertifyFlags& flags) {
 }  // namespace
 
 void add_certify(CLI::App& app, Run& run) {
-  CLI::App* const command = app.add_subcommand(
-      "certify",
-      "Print a certificate for each global batch that a job delivered, from the output of its "
-      "ranks\n(energon run --certificate --logical-shards L); jobs that read the same data print "
-      "the same");
+  CLI::App* const command = app.add_subcommand("certify",
+                                               "Print a certificate for each global batch that a "
+                                               "job delivered, from the output of its ranks\n"
+                                               "(energon run --certificate --logical-shards L). "
+                                               "Jobs that read the same data print the same");
   const auto flags = std::make_shared<CertifyFlags>();
   command
-      ->add_option(
-          "RUNS", flags->files,
-          "Files with the output of energon run, or glob patterns: all ranks, in any order, "
-          "and all layouts of the job")
+      ->add_option("RUNS", flags->files,
+                   "Files with the output of energon run, or glob patterns: all ranks and layouts "
+                   "of the job, in any order")
       ->required();
   command
       ->add_option("--global-batch", flags->global_batch,
-                   "Micro batches of a global batch; default: one of each logical shard")
+                   "Micro batches per global batch [default: one per logical shard]")
       ->check(CLI::Range(std::int64_t{1}, kLargestGlobalBatch));
   on_run(*command, flags, run, run_certify);
 }

@@ -1,5 +1,5 @@
 // energon checkpoint: shows, checks, compares, merges and rescales saved states
-// (checkpoint_import.cpp makes them of Energon's).
+// (checkpoint_import.cpp converts those of Energon).
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@
 namespace energon::cli {
 namespace {
 
-/// Whether a loader alone saved the state, without adapters and not a source of the user's.
+/// Whether the state is that of a loader without adapters, not of a source of the user.
 bool is_state_of_loader(const SavableDataLoaderState& state) {
   return state.adapters.empty() && !is_source_config(state.config);
 }
@@ -54,7 +54,7 @@ std::string describe_batch_size(const SavableDataLoaderState& state) {
   const auto wanted = micro_batch_size(state.config).value_or(*state.micro_batch_size);
   return wanted == *state.micro_batch_size
              ? std::to_string(wanted)
-             : fmt::format("{}, from now on {}", *state.micro_batch_size, wanted);
+             : fmt::format("{}, {} from now on", *state.micro_batch_size, wanted);
 }
 
 void append_shards(std::string& text, const SavableDataLoaderState& state) {
@@ -128,9 +128,10 @@ SavableJobState read_job(const std::vector<std::string>& files) {
     SavedState saved = read_saved_state(file);
     if (auto* job = std::get_if<SavableJobState>(&saved)) {
       if (files.size() > 1) {
-        throw Error(ErrorCode::kInvalidArgument,
-                    "this is the state of a whole job: give it alone, or the files of all ranks",
-                    {.path = file});
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            "this is the state of a whole job: give only this file, or the files of all ranks",
+            {.path = file});
       }
       return std::move(*job);
     }
@@ -159,8 +160,8 @@ struct RescaleFlags {
   std::string output;
 };
 
-// The flag with the virtual epoch length of a rank that keeps the number of batches per epoch of
-// each logical shard; empty without virtual epochs.
+// The flag --virtual-epoch-length with which each logical shard keeps its number of batches per
+// epoch. Empty without virtual epochs.
 std::string epoch_length_flag(const Config& config) {
   for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
        node = &node->at("inner")) {
@@ -182,7 +183,7 @@ int run_rescale(const RescaleFlags& flags) {
   output().print("{}: {} ranks with {} workers, certificate {}\n", printable(flags.output),
                  layout.world_size, layout.num_workers, to_hex(certificate_of(job).digest));
   if (!is_state_of_loader(job.ranks.front())) {
-    output().print("restore it into a {} of that layout\n", source_kind(job.ranks.front()));
+    output().print("restore it into a {} with that layout\n", source_kind(job.ranks.front()));
     return kExitOk;
   }
   output().print(
@@ -198,7 +199,7 @@ int run_rescale(const RescaleFlags& flags) {
 
 // --- diff, verify ---
 
-// The configurations of the leaves, wherever the stage that reads them stands.
+// The configurations of the leaves, in whichever stage they are.
 const Config* find_leaves(const Config& node) {
   if (!node.is_structured()) {
     return nullptr;
@@ -214,19 +215,20 @@ const Config* find_leaves(const Config& node) {
   return nullptr;
 }
 
-/// Every difference as "path: first, expected second"; empty for equal states.
+/// Every difference as "path: first, expected second". Empty for equal states.
 std::vector<std::string> state_differences(const SavedState& first, const SavedState& second) {
   std::vector<std::string> differences;
   if (first.index() != second.index()) {
-    differences.emplace_back(first.index() == 0 ? "the first is of a rank, the second of a job"
-                                                : "the first is of a job, the second of a rank");
+    differences.emplace_back(first.index() == 0
+                                 ? "the first is the state of a rank, the second of a job"
+                                 : "the first is the state of a job, the second of a rank");
     return differences;
   }
   compare_configs(describe(first), describe(second), "state", differences);
   return differences;
 }
 
-/// How the data that a state's configuration names differs from `data`: shards, counts, indexes.
+/// How the data in a state's configuration differs from `data`: shards, counts, indexes.
 std::vector<std::string> data_differences(const Config& config, const PipelineData& data) {
   const Config* const saved = find_leaves(config);
   Config current = Config::array();
@@ -273,77 +275,81 @@ int run_verify(const VerifyFlags& flags) {
       return kExitFailure;
     }
   }
-  output().print("{}: whole, {}{}\n", printable(flags.file),
+  output().print("{}: intact, {}{}\n", printable(flags.file),
                  job != nullptr ? fmt::format("a job of {} ranks", job->ranks.size())
                                 : fmt::format("rank {} of {}", layout_of(rank.config).rank,
                                               layout_of(rank.config).world_size),
-                 flags.path.empty() ? "" : ", and of this data");
+                 flags.path.empty() ? "" : ", matches the data");
   return kExitOk;
 }
 
 void add_show(CLI::App& checkpoint, Run& run) {
   CLI::App* const command =
-      checkpoint.add_subcommand("show", "Say what a saved loader state contains");
+      checkpoint.add_subcommand("show", "Show what a saved loader state contains");
   const auto flags = std::make_shared<ShowFlags>();
   command->add_option("FILE", flags->file, "State of a rank or a job")->required();
-  command->add_flag("--json", flags->is_json, "Only the JSON");
+  command->add_flag("--json", flags->is_json, "Print only the JSON");
   on_run(*command, flags, run, run_show);
 }
 
 void add_verify(CLI::App& checkpoint, Run& run) {
   CLI::App* const command = checkpoint.add_subcommand(
-      "verify", "Check that a state is whole, and that it is of this data");
+      "verify", "Check that a state is intact, and that it matches the data");
   const auto flags = std::make_shared<VerifyFlags>();
   command->add_option("FILE", flags->file, "State of a rank or a job")->required();
-  command->add_option("PATH", flags->path, "The data that it should be of");
-  command->add_option("--split", flags->split, "Part of the data")->capture_default_str();
+  command->add_option("PATH", flags->path, "Data to compare the state with");
+  command
+      ->add_option("--split", flags->split, "Part of a prepared dataset, or split of a metadataset")
+      ->capture_default_str();
   on_run(*command, flags, run, run_verify);
 }
 
 void add_diff(CLI::App& checkpoint, Run& run) {
-  CLI::App* const command =
-      checkpoint.add_subcommand("diff", "List what is different in two states; exit code 1 if any");
+  CLI::App* const command = checkpoint.add_subcommand(
+      "diff", "List the differences between two states; exit code 1 if there are any");
   const auto flags = std::make_shared<DiffFlags>();
   command->add_option("A", flags->first, "State of a rank or a job")->required();
-  command->add_option("B", flags->second, "Another one")->required();
+  command->add_option("B", flags->second, "State to compare with")->required();
   on_run(*command, flags, run, run_diff);
 }
 
 void add_merge(CLI::App& checkpoint, Run& run) {
   CLI::App* const command =
-      checkpoint.add_subcommand("merge", "Put the states of all ranks of a job into one file");
+      checkpoint.add_subcommand("merge", "Merge the states of all ranks of a job into one file");
   const auto flags = std::make_shared<MergeFlags>();
   command->add_option("RANK_FILES", flags->files, "States of all ranks, in any order")->required();
-  command->add_option("--output", flags->output, "File for the state of the job")->required();
+  command->add_option("--output", flags->output, "Write the state of the job to this file")
+      ->required();
   on_run(*command, flags, run, run_merge);
 }
 
 void add_rescale(CLI::App& checkpoint, Run& run) {
-  CLI::App* const command =
-      checkpoint.add_subcommand("rescale", "Bring the state of a job to another layout");
+  CLI::App* const command = checkpoint.add_subcommand(
+      "rescale", "Convert the state of a job to another number of ranks and workers");
   const auto flags = std::make_shared<RescaleFlags>();
-  command->add_option("IN", flags->files, "State of a job, or of all its ranks")->required();
-  command->add_option("--world-size", flags->layout.world_size, "Ranks from now on")
+  command->add_option("IN", flags->files, "State of a job, or states of all its ranks")->required();
+  command->add_option("--world-size", flags->layout.world_size, "New number of ranks")
       ->required()
       ->check(at_least(1));
-  command->add_option("--num-workers", flags->layout.num_workers, "Workers of each rank")
+  command->add_option("--num-workers", flags->layout.num_workers, "New number of workers per rank")
       ->required()
       ->check(at_least(0));
   command
       ->add_option("--micro-batch", flags->layout.micro_batch_size,
-                   "Samples a batch from now on; default: as it is")
+                   "New micro batch size [default: unchanged]")
       ->check(at_least(1));
   command->add_flag("--uneven", flags->allow_uneven,
-                    "Allow that some ranks get one logical shard more than others");
-  command->add_option("--output", flags->output, "File for the state of the job")->required();
+                    "Allow some ranks to get one logical shard more than others");
+  command->add_option("--output", flags->output, "Write the state of the job to this file")
+      ->required();
   on_run(*command, flags, run, run_rescale);
 }
 
 }  // namespace
 
 void add_checkpoint(CLI::App& app, Run& run) {
-  CLI::App* const command =
-      app.add_subcommand("checkpoint", "Look at saved loader states, rescale and import them");
+  CLI::App* const command = app.add_subcommand(
+      "checkpoint", "Show, verify, compare, merge, rescale and import saved states");
   command->require_subcommand(1);
   add_show(*command, run);
   add_verify(*command, run);

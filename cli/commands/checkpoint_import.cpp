@@ -1,4 +1,4 @@
-// energon checkpoint import: a state of Energon's loader becomes a state of ours.
+// energon checkpoint import: converts states of Energon's loader into ours.
 
 #include <filesystem>
 #include <memory>
@@ -28,7 +28,7 @@ struct ImportFlags {
   std::string output;
 };
 
-// The layout of the states, which the flags may leave out but must not contradict.
+// The layout of the states, which the flags may omit but must not contradict.
 WorkerConfig layout_of_states(const ImportFlags& flags,
                               const std::vector<EnergonRankState>& states) {
   WorkerConfig layout = loader_options(flags.loader).worker_config;
@@ -40,8 +40,8 @@ WorkerConfig layout_of_states(const ImportFlags& flags,
       layout.num_workers != flags.loader.options.loader.worker_config.num_workers) {
     throw Error(
         ErrorCode::kMismatch,
-        fmt::format("--num-workers is {}, but the states are of {} workers: leave it out, "
-                    "and change the number with `energon checkpoint rescale`",
+        fmt::format("--num-workers is {}, but the states have {} workers: omit it, and change the "
+                    "number with `energon checkpoint rescale`",
                     flags.loader.options.loader.worker_config.num_workers, layout.num_workers),
         {.path = states.front().path});
   }
@@ -53,25 +53,26 @@ std::string how_to_restore(const WorkerConfig& layout) {
                      layout.world_size, layout.num_workers);
 }
 
-// Energon's `checkpoint redist` deals workers with one batch more or less to ranks.
+// After Energon's `checkpoint redist`, ranks may differ by a batch.
 SavableJobState merged(std::vector<SavableDataLoaderState> ranks) {
   try {
     return merge_states(std::move(ranks));
   } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{}\nimport the state of each rank into a file of its own, with --rank "
-                            "and --world-size",
-                            error.message()));
+    throw Error(
+        error.code(),
+        fmt::format(
+            "{}\nimport the state of each rank into its own file, with --rank and --world-size",
+            error.message()));
   }
 }
 
-// The states of Energon may be the only ones that there are.
+// The states of Energon may be the only copies.
 void refuse_overwriting(const ImportFlags& flags) {
   for (const std::string& file : flags.files) {
     std::error_code is_missing;
     if (std::filesystem::equivalent(file, flags.output, is_missing)) {
       throw Error(ErrorCode::kInvalidArgument,
-                  "--output would replace a state of Energon that is read: name another file",
+                  "--output would overwrite an input state of Energon: specify another file",
                   {.path = flags.output});
     }
   }
@@ -108,15 +109,17 @@ int run_import(const ImportFlags& flags) {
 
 void add_checkpoint_import(CLI::App& checkpoint, Run& run) {
   CLI::App* const command = checkpoint.add_subcommand(
-      "import", "Make a state of what megatron-energon's loader saved (torch.save, pickle)");
+      "import", "Convert states that megatron-energon's loader saved (torch.save, pickle)");
   const auto flags = std::make_shared<ImportFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kOne);
   command
       ->add_option("STATES", flags->files,
-                   "Files of all ranks by rank (save_state_rank), one with the states of all "
-                   "(save_state_global), or that of --rank with --world-size")
+                   "Files of all ranks in order (save_state_rank), one file with all ranks "
+                   "(save_state_global), or the file of --rank with --world-size")
       ->required();
-  command->add_option("--output", flags->output, "File for the state of the job, or of --rank")
+  command
+      ->add_option("--output", flags->output,
+                   "Write the state of the job, or of --rank, to this file")
       ->required();
   command->callback([flags, &run] { run = [flags] { return run_import(*flags); }; });
 }

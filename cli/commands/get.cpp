@@ -51,12 +51,12 @@ void make_folder(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
     throw Error(ErrorCode::kInvalidArgument,
-                "--output must name a folder for a whole sample; for one part ask for KEY.part",
+                "--output must be a folder for a whole sample; to write one part, ask for KEY.part",
                 {.path = folder});
   }
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw io_error("cannot make the folder", error.value(), {.path = folder});
+    throw io_error("cannot create folder", error.value(), {.path = folder});
   }
 }
 
@@ -68,7 +68,7 @@ void save_part(const std::string& folder, std::string_view part, ByteView bytes)
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format(
-            "the part '{}' has no name for a file; get it alone: KEY.part with --output FILE",
+            "the name of part '{}' is not a file name; get it alone: KEY.part with --output FILE",
             printable(part)));
   }
   std::filesystem::path path(folder);
@@ -79,11 +79,11 @@ void save_part(const std::string& folder, std::string_view part, ByteView bytes)
   write_file_atomically((path / std::string(part)).string(), bytes);
 }
 
-// --- What is said of a sample that was found by its key ---
+// --- Output for a sample found by its key ---
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// {"shard", "index"}: where a sample lies in its dataset.
+/// {"shard", "index"}: where a sample is in its dataset.
 OrderedJson source_json(const SampleSource& source) {
   return {{"shard", source.shard->shard_name}, {"index", source.index_in_shard}};
 }
@@ -106,8 +106,7 @@ OrderedJson found_json(const FoundSample& found) {
   return json;
 }
 
-/// The same for people, on standard output; names the dataset if it `is_of_several`. Throws
-/// ClosedOutput, Error (kIo).
+/// Prints the same as text, with the dataset if `is_of_several`. Throws ClosedOutput, Error (kIo).
 void print_found(const FoundSample& found, bool is_of_several) {
   const SampleSource& source = source_of(found.sample, 0);
   output().print("key:    {}\n", printable(found.sample.keys.at(0)));
@@ -127,7 +126,7 @@ void print_found(const FoundSample& found, bool is_of_several) {
   }
 }
 
-// --- What is said of the samples of a batch ---
+// --- Output for the samples of a batch ---
 
 std::string describe_part(const Value& part) {
   const auto* const bytes = std::get_if<SharedBytes>(&part.base());
@@ -135,15 +134,16 @@ std::string describe_part(const Value& part) {
                           : describe(part);
 }
 
-/// Of sample `i` of a batch that list_parts() made, the part that `field` has; null if that sample
-/// lacks it. Borrows from `field`.
+/// The part of sample `i` in `field` of a batch from list_parts(); null if the sample lacks it.
+/// Borrows from `field`.
 const Value* part_of_sample(const Value& field, std::size_t i) {
   const Value& part = std::get<List>(field.base()).at(i);
   const auto* const list = std::get_if<List>(&part.base());
-  return list != nullptr && list->empty() ? nullptr : &part;  // as list_parts() says that
+  return list != nullptr && list->empty() ? nullptr
+                                          : &part;  // list_parts() puts an empty list there
 }
 
-/// Keys, restore key, digest, and of each sample its place and parts.
+/// Keys, restore key and digest, and the place and parts of each sample.
 OrderedJson batch_json(const Sample& batch) {
   OrderedJson json = {{"keys", batch.keys.strings()},
                       {"restore_key", batch.restore_key.text()},
@@ -166,7 +166,7 @@ OrderedJson batch_json(const Sample& batch) {
   return json;
 }
 
-/// The same for people, on standard output. Throws ClosedOutput, Error (kIo).
+/// Prints the same as text. Throws ClosedOutput, Error (kIo).
 void print_batch(const Sample& batch) {
   output().print("restore key: {}\n", batch.restore_key.text());
   output().print("digest:      {}\n", to_hex(digest(batch)));
@@ -215,7 +215,7 @@ void keep_part(FoundSample& found, const std::string& name) {
   std::erase_if(found.parts, [&](const FoundPart& part) { return part.name != name; });
 }
 
-// The sample that the dataset.yaml of its dataset describes.
+// The typed sample that the dataset.yaml of its dataset describes.
 Sample typed_sample(const FoundSample& found, const GetFlags& flags) {
   SampleDecoderOptions options;
   options.image = flags.loader.decode.value_or(options.image);
@@ -237,7 +237,7 @@ Sample decoded_sample(const FoundSample& found, const GetFlags& flags) {
   return sample;
 }
 
-// Whether parts are made something else.
+// Whether parts are converted into other values.
 bool makes_values(const LoaderFlags& flags) {
   return flags.decode || flags.options.data.typed || !flags.tokenizer.empty();
 }
@@ -253,7 +253,7 @@ Sample with_tokens(Sample sample, const GetFlags& flags) {
   return tokenize_fields(*options)(std::move(sample), context);
 }
 
-// What the decoders make of `found`: on standard output as JSON, or one part in a file.
+// Prints the decoded `found` as JSON, or writes one decoded part to a file.
 void give_decoded(const FoundSample& found, const GetFlags& flags) {
   Sample sample = with_tokens(
       flags.loader.options.data.typed ? typed_sample(found, flags) : decoded_sample(found, flags),
@@ -261,7 +261,7 @@ void give_decoded(const FoundSample& found, const GetFlags& flags) {
   const bool is_one = sample.fields.size() == 1;
   if (!flags.output.empty() && flags.output != "-") {
     if (!is_one) {
-      throw UsageError{"--output with --decode takes one part: name it, as KEY.part"};
+      throw UsageError{"--output with --decode writes one part: specify KEY.part"};
     }
     save_bytes(flags.output, as_bytes(decoded_file(flags.output, sample.fields[0].second)));
     return;
@@ -272,10 +272,10 @@ void give_decoded(const FoundSample& found, const GetFlags& flags) {
 int run_get_by_key(const GetFlags& flags) {
   const WantedSample wanted = parse_wanted(flags.key);
   if (flags.output == "-" && !wanted.part) {
-    throw UsageError{"--output - takes one part: name it, as KEY.part"};
+    throw UsageError{"--output - writes one part: specify KEY.part"};
   }
   if (flags.loader.options.data.typed && wanted.part) {
-    throw UsageError{"--typed makes a sample of all its parts: name a KEY without a part"};
+    throw UsageError{"--typed uses all parts of a sample: specify KEY without a part"};
   }
   FoundSample found = look_up_sample(
       flags.loader.path, wanted.key,
@@ -315,8 +315,8 @@ void save_batch(const Sample& batch, const std::string& folder) {
   }
 }
 
-// Whether `energon run` prints such keys. A program with functions of its own has more stages in
-// its keys.
+// Whether `energon run` prints such keys. A program with its own functions has more stages in its
+// keys.
 bool is_batch_of_run(const RestoreKey& key, const LoaderFlags& flags) {
   const int maps =
       (flags.decode || flags.options.data.typed ? 1 : 0) + (flags.tokenizer.empty() ? 0 : 1);
@@ -339,7 +339,7 @@ Sample restore_batch(const RestoreKey& key, const GetFlags& flags) {
       .restore_sample(key);
 }
 
-// The samples that the item with this key was made of, before any function of its program.
+// The samples from which the item with this key was made, before any function of its program.
 Sample samples_of(const RestoreKey& key, const GetFlags& flags) {
   std::vector<Sample> samples = read_samples(samples_in(key), open_loader_data(flags.loader));
   Sample batch;
@@ -351,19 +351,18 @@ Sample samples_of(const RestoreKey& key, const GetFlags& flags) {
 
 int run_get_by_restore_key(const GetFlags& flags) {
   if (flags.output == "-") {
-    throw UsageError{"--output - takes one part; the samples of a batch go to a folder"};
+    throw UsageError{"--output - writes one part; for the samples of a batch, specify a folder"};
   }
   if (makes_values(flags.loader) && !flags.output.empty()) {
     throw UsageError{
-        "--output writes the parts of a batch as they are: leave --decode, --typed and "
-        "--tokenizer out"};
+        "--output writes the parts of a batch as they are: omit --decode, --typed and --tokenizer"};
   }
   const RestoreKey key = RestoreKey::from_text(flags.restore_key);
   const bool is_of_run = is_batch_of_run(key, flags.loader);
   const Sample batch = is_of_run ? restore_batch(key, flags) : samples_of(key, flags);
   if (batch.keys.empty()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the restore key '{}' names no sample", printable(flags.restore_key)));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("the restore key '{}' contains no samples",
+                                                         printable(flags.restore_key)));
   }
   if (!flags.output.empty()) {
     save_batch(batch, flags.output);
@@ -375,8 +374,8 @@ int run_get_by_restore_key(const GetFlags& flags) {
     print_batch(batch);
     if (!is_of_run) {
       output().write(
-          "These are the samples as they lie in the data; the program that gave the key "
-          "made one item of them.\n");
+          "These are the samples as stored in the data; the program that logged the key made one "
+          "item from them.\n");
     }
   }
   return kExitOk;
@@ -384,7 +383,7 @@ int run_get_by_restore_key(const GetFlags& flags) {
 
 int run_get(const GetFlags& flags) {
   if (flags.key.empty() == flags.restore_key.empty()) {
-    throw UsageError{"name what to get: a KEY, KEY.part, or --restore-key, and only one of them"};
+    throw UsageError{"specify either KEY, KEY.part or --restore-key"};
   }
   return flags.restore_key.empty() ? run_get_by_key(flags) : run_get_by_restore_key(flags);
 }
@@ -392,24 +391,22 @@ int run_get(const GetFlags& flags) {
 }  // namespace
 
 void add_get(CLI::App& app, Run& run) {
-  CLI::App* const command =
-      app.add_subcommand("get", "Find a sample by its key, or rebuild a batch by its restore key");
+  CLI::App* const command = app.add_subcommand(
+      "get", "Find a sample by its key, or rebuild a batch from its restore key");
   const auto flags = std::make_shared<GetFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kOne);
   command->add_option(
       "KEY", flags->key,
-      "Key of a sample, or KEY.part; looked for in all splits, unless --split is given");
-  command->add_option(
-      "--restore-key", flags->restore_key,
-      "As printed by energon run or found in the log of a program. For a run, --split, "
-      "--mode, --num-workers, --world-size and --logical-shards must be the same; for "
-      "a program, the samples are printed as they are stored in the data");
-  command->add_option(
-      "--output", flags->output,
-      "Write raw bytes: of one part to this file (-: standard output), of a sample "
-      "each part to a file of its name in this folder; with --decode, what was made of "
-      "one part: .npy, .png, .wav, .txt or .json");
-  command->add_flag("--json", flags->is_json, "Metadata as JSON");
+      "Key of a sample, or KEY.part; searched in all splits unless --split is given");
+  command->add_option("--restore-key", flags->restore_key,
+                      "Restore key from the output of energon run or the log of a program. For a "
+                      "run, --split, --mode, --num-workers, --world-size and --logical-shards must "
+                      "be the same; for a program, prints the samples as stored in the data");
+  command->add_option("--output", flags->output,
+                      "Write the raw bytes of one part to this file ('-' = standard output), or "
+                      "each part of a sample to a file in this folder; with --decode, write one "
+                      "decoded part as .npy, .png, .wav, .txt or .json");
+  command->add_flag("--json", flags->is_json, "Print metadata as JSON");
   command->callback([flags, &run] { run = [flags] { return run_get(*flags); }; });
 }
 

@@ -46,7 +46,7 @@ std::uint64_t file_size(const std::string& path) {
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) {
     throw Error(ErrorCode::kNotFound,
-                "a shard is missing; energon lint tells what else is wrong with the dataset",
+                "a shard is missing; energon lint lists all problems of the dataset",
                 {.path = path});
   }
   return size;
@@ -70,8 +70,8 @@ void print_summary(const std::string& path, std::string_view kind, std::int64_t 
   output().print("shards:    {}\n", with_separators(static_cast<std::int64_t>(shards)));
 }
 
-// A warning if a prepared shard does not end after its last sample as it should. Where that sample
-// ends is in the index. Compressed shards are not checked, because they would have to be expanded.
+// Returns a warning if a prepared shard does not end properly after its last sample, whose end is
+// in the index. Compressed shards are not checked, because they would have to be expanded.
 std::optional<std::string> check_end(const std::string& shard_path, const InfoFlags& flags) {
   if (!shard_path.ends_with(".tar")) {
     return std::nullopt;
@@ -95,7 +95,7 @@ std::optional<std::string> check_end(const std::string& shard_path, const InfoFl
 
 struct PreparedSummary {
   DatasetInfo info = {};
-  std::optional<std::string> split_config = std::nullopt;  // absent: the usual one
+  std::optional<std::string> split_config = std::nullopt;  // unset means the default
   SplitConfig split = {};
   std::vector<PartSummary> parts = {};
   std::uint64_t bytes = 0;
@@ -111,7 +111,7 @@ PreparedSummary summarize_prepared(const std::string& path, DatasetInfo info,
   summary.split_config = flags.split_config ? flags.split_config : of_dataset;
   if (of_dataset && summary.split_config != of_dataset) {
     summary.warnings.push_back(fmt::format(
-        "reading takes the split file '{}', which dataset.yaml names", printable(*of_dataset)));
+        "loaders use the split file '{}', which dataset.yaml names", printable(*of_dataset)));
   }
   summary.split = read_split_config(meta, summary.split_config);
   summary.parts = summarize_parts(summary.info, summary.split, meta);
@@ -139,7 +139,7 @@ void print_prepared(const std::string& path, const PreparedSummary& summary) {
                  summary.split_config ? " by " + printable(*summary.split_config) : "",
                  describe_parts(summary.parts, info));
   if (split.exclude.empty()) {
-    output().write("excluded:  nothing\n");
+    output().write("excluded:  none\n");
     return;
   }
   output().write("excluded:\n");
@@ -208,9 +208,9 @@ int run_info(const InfoFlags& flags) {
   const DatasetKind kind = detect_dataset_kind(flags.path);
   if (flags.split_config && kind != DatasetKind::kPrepared) {
     throw UsageError{
-        fmt::format("--split-config is for prepared datasets, this is none: {}{}", to_string(kind),
+        fmt::format("--split-config: expected a prepared dataset, found {}{}", to_string(kind),
                     kind == DatasetKind::kMetadataset
-                        ? "; it names the split files of its datasets itself, with split_config"
+                        ? "; it specifies the split files of its datasets with split_config"
                         : "")};
   }
   switch (kind) {
@@ -232,13 +232,12 @@ int run_info(const InfoFlags& flags) {
 }  // namespace
 
 void add_info(CLI::App& app, Run& run) {
-  CLI::App* const command = app.add_subcommand("info", "Say what a dataset contains");
+  CLI::App* const command = app.add_subcommand("info", "Show what a dataset contains");
   const auto flags = std::make_shared<InfoFlags>();
   add_path(*command, flags->path, PathCount::kSeveral);
   command->add_option(
       "--split-config", flags->split_config,
-      "Split file in .nv-meta; default: as dataset.yaml says, else split.yaml, else "
-      "split.json");
+      "Split file in .nv-meta [default: from dataset.yaml, or split.yaml, or split.json]");
   add_cache_dir(*command, flags->cache_dir, ShardUse::kRead);
   add_strict_tars(*command, flags->has_strict_tars);
   on_run(*command, flags, run, run_info);

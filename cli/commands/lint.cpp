@@ -30,17 +30,17 @@ namespace {
 
 // --- Decoding parts ---
 
-/// Decodes parts to find out whether they can be decoded: --decode. Thread-safe.
+/// Checks that parts can be decoded, for --decode. Thread-safe.
 class PartCheck {
  public:
   PartCheck();
 
-  /// Reads and decodes the part, if its name is one that SampleDecoder decodes: images to their
-  /// last pixel, sound and video to their end. Returns "cannot be decoded: …"; nothing if it can be
-  /// or stays bytes. Throws what `read` throws.
+  /// Reads and decodes the part if SampleDecoder decodes parts with its name: images to the last
+  /// pixel, sound and video to the end. Returns "cannot be decoded: …" on failure, nullopt
+  /// otherwise. Throws what `read` throws.
   std::optional<std::string> check(std::string_view part, const ReadPart& read);
 
-  /// Parts that were decoded, or could not be.
+  /// Number of parts that were decoded or failed.
   std::int64_t count() const { return count_; }
 
  private:
@@ -52,9 +52,10 @@ class PartCheck {
 };
 
 constexpr std::int64_t kFramesAtOnce = 256;
-constexpr FrameSize kTinyFrame = {.width = 16, .height = 16};  // saves time; all is decoded anyway
+constexpr FrameSize kTinyFrame = {.width = 16,
+                                  .height = 16};  // saves time; every frame is decoded anyway
 
-// All frames and samples, some frames at a time, so that long videos need little memory.
+// Decodes all frames and samples, a few frames at a time so that long videos need little memory.
 void decode_to_the_end(const SharedBytes& file, BufferAllocator& memory) {
   AvDecoder decoder(file);
   const std::int64_t frames = decoder.has_video() ? decoder.video_frame_count() : 0;
@@ -169,15 +170,14 @@ int run_lint(const LintFlags& flags) {
 
 void add_lint(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand(
-      "lint",
-      "Read a whole dataset and report everything that is wrong; exit code 1 if anything is");
+      "lint", "Read a whole dataset and report all problems; exit code 1 if there are any");
   const auto flags = std::make_shared<LintFlags>();
   add_path(*command, flags->path, PathCount::kSeveral);
   add_threads(*command, flags->num_workers);
   add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);
   add_strict_tars(*command, flags->has_strict_tars);
   command->add_flag("--decode", flags->is_decoding,
-                    "Decode every part, to the last pixel, frame and sample");
+                    "Decode every part completely: all pixels, frames and audio samples");
   add_progress(*command, flags->is_progress_shown);
   on_run(*command, flags, run, run_lint);
 }

@@ -70,19 +70,20 @@ nlohmann::ordered_json json_of(const OptionRow& row) {
 constexpr std::string_view kPageBegin =
     R"(# Options
 
-Every option of data, standard pipelines and loaders that has a plain value. Functions, error handlers and hooks are not in the table: see
+Every option of data, standard pipelines and loaders with a plain value. Functions, error handlers and hooks are not in the table: see
 `wrappers/recipe/task_encoder.h` and [pipelines](../pipelines.md).
 
 This page is printed by `energon options --markdown` from the table in `wrappers/recipe/options.cpp`, which the program's flags and the Python
 package also follow; a test compares it. `energon options NAME` explains one option, `energon options --json` is for programs.
 
-* **Sizes** are bytes. As text they may have a unit: `4096`, `16KiB`, `512MiB`, `2GiB`.
-* **Times** are seconds. As text they may have a unit: `60`, `500ms`, `5min`, `2h`; `none` means no limit. C++ takes `std::chrono` durations.
+* **Sizes** are bytes. As strings, they may have a unit: `4096`, `16KiB`, `512MiB`, `2GiB`.
+* **Times** are seconds. As strings, they may have a unit: `60`, `500ms`, `5min`, `2h`; `none` means no limit. C++ takes `std::chrono`
+  durations.
 * A default of `none` means unset: `std::nullopt`, an empty string or list, `None`.
-* **Order**: whether another value gives other samples or batches, or the same in another order. With `logical_shards`, ranks and workers
-  do not ([rescaling](../rescaling.md)).
-* **Pipelines**: those of training, validation, or both. `ValOptions` has the members of `TrainOptions` that both have. The program
-  refuses options of training with `--mode val`.
+* **Order**: whether a different value changes the samples, the batches or their order. With `logical_shards`, ranks and workers do not
+  ([rescaling](../rescaling.md)).
+* **Pipelines**: training, validation, or both. `ValOptions` has the members of `TrainOptions` that apply to both. The program refuses
+  options of training with `--mode val`.
 )";
 
 std::string in_code(const std::string& text) {
@@ -140,10 +141,10 @@ std::string explanation(const OptionRow& row) {
          line("Python", spelled(row, OptionCaller::kPython)) +
          line("C++", fmt::format("{} {}", type_name(row), member_name(row))) +
          line("stage", std::string(row.stage)) + line("pipelines", pipelines_of(row)) +
-         line("order", row.affects_order ? "another value changes the order" : "not affected");
+         line("order", row.affects_order ? "a different value changes the order" : "not affected");
 }
 
-// By its name, its flag without --, or its keyword.
+// Finds an option by its name, its flag without --, or its keyword.
 const OptionRow& row_called(const std::string& name) {
   std::vector<std::string> names;
   for (const OptionRow& row : option_rows()) {
@@ -155,7 +156,7 @@ const OptionRow& row_called(const std::string& name) {
   }
   const auto nearest = nearest_name(name, names);
   throw UsageError{fmt::format(
-      "there is no option '{}'{}", printable(name),
+      "unknown option '{}'{}", printable(name),
       nearest ? fmt::format("; did you mean '{}'?", *nearest) : "; `energon options` lists all")};
 }
 
@@ -183,9 +184,9 @@ void add_options(CLI::App& app, Run& run) {
   CLI::App* const command =
       app.add_subcommand("options", "List the options of data, pipelines and loaders");
   const auto flags = std::make_shared<OptionsFlags>();
-  command->add_option("NAME", flags->name, "Explain only this one, such as batch_size");
-  CLI::Option* const json = command->add_flag("--json", flags->is_json, "The table as JSON");
-  command->add_flag("--markdown", flags->is_markdown, "The page docs/reference/options.md")
+  command->add_option("NAME", flags->name, "Explain only this option, such as batch_size");
+  CLI::Option* const json = command->add_flag("--json", flags->is_json, "Print the table as JSON");
+  command->add_flag("--markdown", flags->is_markdown, "Print the page docs/reference/options.md")
       ->excludes(json);
   on_run(*command, flags, run, run_options);
 }

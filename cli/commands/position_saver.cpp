@@ -17,47 +17,45 @@ namespace {
 
 void add_state_flags(CLI::App& command, PositionFlags& flags) {
   command
-      .add_option(
-          "--save-after", flags.save_after,
-          "Write the loader's state once so many batches of this run were delivered, and go on")
+      .add_option("--save-after", flags.save_after,
+                  "Save the loader's state after N batches of this run, and continue")
       ->check(at_least(0));
   command.add_option("--save-to", flags.save_to,
-                     "File for the state: of --save-after, and without it (or before it is "
-                     "reached) of what was delivered when the run ends: at the end, by SIGINT or "
-                     "SIGTERM, or with an error");
+                     "File for the state. Without --save-after, or if the run ends before it, the "
+                     "state is saved when the run ends, also by SIGINT, SIGTERM or an error");
   command.add_option("--restore-from", flags.restore_from,
-                     "Start at a saved state of this rank or of its job; give the flags that it "
-                     "was saved (or rescaled) for");
+                     "Resume from a saved state of this rank or of its job; use the options that "
+                     "it was saved (or rescaled) with");
 }
 
 void add_checkpoint_flags(CLI::App& command, PositionFlags& flags) {
   command.add_option("--auto-save", flags.auto_save,
-                     "Folder of checkpoints, shared by all ranks: begin at the newest complete "
-                     "one, and write one --every so many batches");
-  command.add_option("--every", flags.every, "Batches of this rank between two checkpoints")
+                     "Folder of checkpoints, shared by all ranks: resume from the newest complete "
+                     "one, and write one every --every batches");
+  command.add_option("--every", flags.every, "Batches of this rank between checkpoints")
       ->check(at_least(1));
   command.add_option("--load-from", flags.load_from,
-                     "Where to begin while that folder has none: another such folder, or a saved "
-                     "state");
+                     "Start from this folder of checkpoints, or saved state, if the --auto-save "
+                     "folder has no checkpoint");
   command
       .add_option("--at-step", flags.at_step,
-                  "Begin at the checkpoint of this step, on all ranks alike: later ones are set "
-                  "aside; 0: as --start-over")
+                  "Resume from the checkpoint of this step, the same on all ranks, and set later "
+                  "ones aside (0 = --start-over)")
       ->check(at_least(0));
   command.add_flag("--start-over", flags.start_over,
-                   "Begin again though that folder has checkpoints: they are set aside");
-  command.add_option("--keep", flags.keep, "Complete checkpoints that stay; default: all")
+                   "Start over even if the --auto-save folder has checkpoints, and set them aside");
+  command.add_option("--keep", flags.keep, "Number of complete checkpoints to keep [default: all]")
       ->check(at_least(1));
 }
 
 void add_rewind_flags(CLI::App& command, PositionFlags& flags) {
   command
       .add_option("--rewind-after", flags.rewind_after,
-                  "Go back once this many batches of this run were delivered, and go on from there")
+                  "Rewind after N batches of this run, and continue from there")
       ->check(at_least(0));
   command
       .add_option("--rewind-to", flags.rewind_to,
-                  "With --rewind-after: index of the batch to go back to, at most "
+                  "With --rewind-after: index of the batch to rewind to, at most "
                   "--checkpoint-history batches earlier")
       ->check(at_least(0));
 }
@@ -77,16 +75,16 @@ void check_position_flags(const PositionFlags& flags) {
   if (flags.auto_save.empty() &&
       (!flags.load_from.empty() || flags.keep || flags.at_step || flags.start_over)) {
     throw UsageError{
-        "--load-from, --keep, --at-step and --start-over are for --auto-save; --restore-from is "
-        "without it"};
+        "--load-from, --keep, --at-step and --start-over need --auto-save; without it, use "
+        "--restore-from"};
   }
   if (flags.at_step && flags.start_over) {
-    throw UsageError{"--at-step and --start-over both say where to begin: give one"};
+    throw UsageError{"--at-step and --start-over exclude each other: give one"};
   }
   if (!flags.auto_save.empty() && !flags.restore_from.empty()) {
     throw UsageError{
-        "--auto-save begins at the newest checkpoint of its folder: give --load-from, which it "
-        "takes where there is none, instead of --restore-from"};
+        "--auto-save resumes from the newest checkpoint of its folder: instead of --restore-from, "
+        "give --load-from, which is used if there is none"};
   }
   if (flags.rewind_after.has_value() != flags.rewind_to.has_value()) {
     throw UsageError{"--rewind-after and --rewind-to belong together: give both or neither"};
@@ -102,7 +100,7 @@ void check_position_flags(const PositionFlags& flags) {
         "run that never goes back"};
   }
   if (flags.save_after && flags.save_to.empty()) {
-    throw UsageError{"--save-after needs --save-to, the file that the state is written to"};
+    throw UsageError{"--save-after needs --save-to, the file for the state"};
   }
 }
 
@@ -124,7 +122,7 @@ PositionSaver::PositionSaver(SavableDataLoader& loader, const WorkerConfig& conf
                                                   .at_step = flags_.at_step,
                                                   .start_over = flags_.start_over});
     for (const std::string& checkpoint : checkpoints_->ignored()) {
-      print_warning("passed over, this checkpoint does not count: " + checkpoint);
+      print_warning("ignored an unusable checkpoint: " + checkpoint);
     }
     is_restored_ = checkpoints_->restored_from().has_value();
   }
@@ -152,12 +150,12 @@ void PositionSaver::count_for_checkpoint() {
   }
 }
 
-// Once per checkpoint: only a save of this step can have found it.
+// Warns once per checkpoint: only a save of this step can have found it.
 void PositionSaver::warn_of_uncounted() const {
   const auto& checkpoint = checkpoints_->last_uncounted();
   if (checkpoint && checkpoint->step == checkpoints_->step()) {
     print_warning(
-        fmt::format("the checkpoint of step {} does not count, no run can go on from it: {}: {}",
+        fmt::format("the checkpoint of step {} is unusable, no run can resume from it: {}: {}",
                     checkpoint->step, checkpoint->path, checkpoint->reason));
   }
 }
@@ -178,11 +176,11 @@ void PositionSaver::save_at_end() {
                                 flags_.save_after
                                     ? fmt::format(", before --save-after {}", *flags_.save_after)
                                     : std::string(),
-                                flags_.save_to, is_interrupted ? "there" : "at its end"));
+                                flags_.save_to, is_interrupted ? "at that point" : "at its end"));
     }
   }
   if (is_interrupted) {
-    save_checkpoint();  // last: writing to its folder may fail where writing the file does not
+    save_checkpoint();  // last, because it may fail where writing the file does not
   }
 }
 
@@ -198,8 +196,8 @@ void PositionSaver::save_after_error() {
     }
     if (!flags_.save_to.empty() && !is_saved_) {
       save();
-      print_warning(fmt::format("the run failed after {} batches; {} was written there", delivered_,
-                                flags_.save_to));
+      print_warning(fmt::format("the run failed after {} batches; {} was written at that point",
+                                delivered_, flags_.save_to));
     }
     save_checkpoint();
   } catch (const ClosedOutput&) {
@@ -215,7 +213,7 @@ void PositionSaver::warn_of_unread_output() const {
   }
 }
 
-// A checkpoint that is not due; only if it is complete without other ranks.
+// Saves a checkpoint that is not due, but only if it is complete without other ranks.
 void PositionSaver::save_checkpoint() {
   if (checkpoints_ && config_.world_size == 1) {
     output().flush();

@@ -1,4 +1,4 @@
-// Saved positions of a run: where it begins, and where its position is saved.
+// Saved positions of a run: where it starts, and where its position is saved.
 
 #pragma once
 
@@ -35,13 +35,14 @@ void add_position_flags(CLI::App& command, PositionFlags& flags);
 /// Throws UsageError if options contradict each other.
 void check_position_flags(const PositionFlags& flags);
 
-/// Begins a run at a saved position, and saves its position: in a file, and as checkpoints.
+/// Starts a run at a saved position, and saves its position in a file and as checkpoints.
 ///
-/// Output is flushed before a save, because a saved position says that its batches were delivered.
+/// Output is flushed before a save, because a saved position implies that its batches were
+/// delivered.
 class PositionSaver {
  public:
   /// Restores the loader of the rank with this configuration if the flags, or the folder of
-  /// checkpoints, have a position. All arguments must outlive the saver. Throws Error.
+  /// checkpoints, contain a position. All arguments must outlive the saver. Throws Error.
   PositionSaver(SavableDataLoader& loader, const WorkerConfig& config, const PositionFlags& flags);
 
   bool is_restored() const { return is_restored_; }
@@ -50,7 +51,7 @@ class PositionSaver {
 
   /// Writes the state if --save-after batches were delivered. Called before the first batch.
   void save_if_due();
-  /// Counts a batch that was delivered, and saves what is due after it.
+  /// Counts a delivered batch, and saves the state or checkpoint that is due.
   void count_batch();
 
   /// Saves at the end of the run, also if a signal ended it.

@@ -1,5 +1,5 @@
-// energon prepare: makes a folder of shards a dataset; indexes a JSONL file; joins what a
-// metadataset joins.
+// energon prepare: makes a dataset of a folder of shards, indexes a JSONL file, or writes the join
+// indices of a metadataset.
 
 #include "io/prepare/prepare.h"
 
@@ -80,9 +80,9 @@ void print_metadataset(const std::string& path) {
                                       : "Done\n");
 }
 
-/// Prepares `path` if it is a JSONL file or a metadataset and returns the exit code; empty if it is
-/// neither. `shard_flags` are the given options that apply to shards only. Throws UsageError if
-/// there are any, Error as prepare_jsonl() and prepare_metadataset().
+/// Prepares `path` if it is a JSONL file or a metadataset and returns the exit code. Returns
+/// nullopt for other data. `shard_flags` are the given options that apply to shards only. Throws
+/// UsageError if there are any, Error as prepare_jsonl() and prepare_metadataset().
 std::optional<int> prepare_other_kind(const std::string& path,
                                       const std::vector<std::string>& shard_flags) {
   std::error_code ignored;
@@ -156,7 +156,8 @@ std::vector<SplitRatio> parse_ratio(std::string_view text) {
   }
   if (!std::isfinite(sum) || sum <= 0) {
     throw UsageError{
-        "--split-ratio needs three numbers for train, val and test, none negative, such as 8,1,1"};
+        "--split-ratio: expected three non-negative numbers for train, val and test, such as "
+        "8,1,1"};
   }
   return ratios;
 }
@@ -166,8 +167,8 @@ std::vector<SplitPattern> parse_patterns(const std::vector<std::string>& texts) 
   for (const std::string& text : texts) {
     const std::size_t colon = text.find(':');
     if (colon == 0 || colon == std::string::npos || colon + 1 == text.size()) {
-      throw UsageError{
-          fmt::format("--split-parts is '{}', expected NAME:REGEX, such as train:train-.*", text)};
+      throw UsageError{fmt::format(
+          "--split-parts: expected NAME:REGEX, such as train:train-.*, found '{}'", text)};
     }
     patterns.push_back({.part = text.substr(0, colon), .regex = text.substr(colon + 1)});
   }
@@ -197,14 +198,14 @@ PrepareOptions choose_options(const PrepareFlags& flags) {
   } else if (flags.is_overwriting) {
     options.existing = Existing::kOverwrite;
   } else if (is_interactive && is_prepared(flags.path)) {
-    const std::string answer = ask("The dataset is prepared already. Prepare it again? [y/N] ");
+    const std::string answer = ask("The dataset is already prepared. Prepare it again? [y/N] ");
     const bool is_yes = answer == "y" || answer == "Y" || answer == "yes";
     options.existing = is_yes ? Existing::kOverwrite : Existing::kRefuse;
   }
   if (options.split_ratios.empty() && options.split_patterns.empty()) {
     if (!is_interactive) {
       throw UsageError{
-          "how to split the shards must be said: --split-ratio 8,1,1 or --split-parts NAME:REGEX"};
+          "specify how to split the shards: --split-ratio 8,1,1 or --split-parts NAME:REGEX"};
     }
     options.split_ratios = parse_ratio(ask("Ratio of train, val and test, such as 8,1,1: "));
   }
@@ -255,9 +256,8 @@ void print_report(const PrepareReport& report, const std::string& path) {
                  plural(report.parts, "part"), plural(report.shards, "shard"),
                  human_bytes(report.bytes));
   if (report.kept_shards > 0) {
-    output().print(
-        "Of these, {} unchanged since the earlier prepare and not scanned again.\n",
-        report.kept_shards == 1 ? "1 shard is" : plural(report.kept_shards, "shard") + " are");
+    output().print("Kept the index of {}, unchanged since the earlier prepare.\n",
+                   plural(report.kept_shards, "shard"));
   }
   const std::string meta = path + "/.nv-meta";
   if (const auto info = read_dataset_info(meta)) {
@@ -308,10 +308,10 @@ int run_prepare(const PrepareFlags& flags) {
     report = prepare(flags.path, options, progress);
   }
   if (report.lacks_media && !media) {
-    report.warnings.push_back(fmt::format(
-        "the shards that were scanned have no media metadata, which the earlier prepare had; to "
-        "store it: energon prepare-media {}",
-        printable(flags.path)));
+    report.warnings.push_back(
+        fmt::format("the scanned shards have no media metadata, unlike the earlier prepare; to "
+                    "store it, run energon prepare-media {}",
+                    printable(flags.path)));
   }
   print_report(report, flags.path);
   if (!media) {
@@ -328,24 +328,26 @@ int run_prepare(const PrepareFlags& flags) {
 }  // namespace
 
 void add_prepare(CLI::App& app, Run& run) {
-  CLI::App* const command = app.add_subcommand(
-      "prepare",
-      "Index a folder of shards and split it into train, val and test; or index a JSONL file, or "
-      "join what a metadataset joins");
+  CLI::App* const command =
+      app.add_subcommand("prepare",
+                         "Index a folder of shards and split it into train, val and test; index a "
+                         "JSONL file; or write the join indices of a metadataset");
   const auto flags = std::make_shared<PrepareFlags>();
   command
-      ->add_option("PATH", flags->path,
-                   "Folder of .tar, .tgz, .tar.gz, .tar.zst; or a file .jsonl, .yaml")
+      ->add_option(
+          "PATH", flags->path,
+          "Folder of .tar, .tgz, .tar.gz or .tar.zst files, a .jsonl file, or a metadataset .yaml")
       ->required();
   auto* const ratio = command->add_option("--split-ratio", flags->split_ratio,
-                                          "Shards for train, val, test: 8,1,1");
+                                          "Ratio of shards in train, val and test, such as 8,1,1");
   command
       ->add_option("--split-parts", flags->split_parts,
-                   "NAME:REGEX, the shards of one part; once for each part")
+                   "Shards of one part, as NAME:REGEX; may be given several times")
       ->allow_extra_args(false)
       ->excludes(ratio);
   command
-      ->add_option("--exclude", flags->exclude, "Leave out shards whose name contains this REGEX")
+      ->add_option("--exclude", flags->exclude,
+                   "Leave out shards whose name matches this regex anywhere")
       ->allow_extra_args(false);
   add_threads(*command, flags->num_workers);
   command->add_flag("--checksums", flags->has_checksums,
@@ -353,15 +355,15 @@ void add_prepare(CLI::App& app, Run& run) {
   add_strict_tars(*command, flags->has_strict_tars);
   add_sample_type_flags(*command, flags->samples);
   add_media_flags(*command, flags->media);
-  command->add_flag("--non-interactive", flags->is_non_interactive, "Never ask")
+  command->add_flag("--non-interactive", flags->is_non_interactive, "Never prompt")
       ->excludes("--interactive");
   auto* const overwrite = command->add_flag(
       "--force-overwrite", flags->is_overwriting,
-      "Prepare again what is prepared, also where a tar is shorter than its index says");
+      "Prepare an already prepared dataset again, even if a tar is shorter than in its index");
   command
       ->add_flag("--update", flags->is_updating,
-                 "Prepare again, but scan only shards that were added after the others; all, if "
-                 "any of the others changed")
+                 "Prepare again, but scan only shards that were added since; if another shard "
+                 "changed, scan all")
       ->excludes(overwrite);
   add_progress(*command, flags->is_progress_shown);
   add_cache_dir(*command, flags->cache_dir, ShardUse::kScan);

@@ -1,5 +1,5 @@
-// energon prepare-media: stores what the images, sounds and videos of a prepared dataset, or a
-// folder of files, are like.
+// energon prepare-media: stores metadata of the images, sounds and videos in a prepared dataset or
+// a folder of files.
 
 #include "cli/commands/prepare_media.h"
 
@@ -28,16 +28,17 @@ namespace {
 std::string describe_filter(const MediaFilter& filter) {
   switch (filter.strategy) {
     case MediaStrategy::kExtension:
-      return "has an extension of images, sound or video";
+      return "has an image, sound or video extension";
     case MediaStrategy::kHeader:
-      return "begins as images, sound or video do";
+      return "starts like an image, sound or video file";
     case MediaStrategy::kGlob:
-      return fmt::format("fits {}", printable(fmt::format("{}", fmt::join(filter.patterns, ","))));
+      return fmt::format("matches {}",
+                         printable(fmt::format("{}", fmt::join(filter.patterns, ","))));
   }
   return "";
 }
 
-// Of a folder of files; a prepared dataset has shards.
+// Whether the report is for a folder of files. A prepared dataset has shards.
 bool is_of_files(const MediaMetadataReport& report) { return report.shards == 0; }
 
 std::string describe_no_media(const MediaMetadataReport& report, const MediaFilter& filter) {
@@ -74,11 +75,11 @@ void print_unreadable(const MediaMetadataReport& report) {
   for (const UnreadableMedia& part : report.unreadable_named) {
     const std::string shard = part.shard.empty() ? "" : printable(part.shard) + ": ";
     print_warning(
-        fmt::format("{}no metadata of '{}': {}", shard, printable(part.name), part.cause));
+        fmt::format("{}no metadata for '{}': {}", shard, printable(part.name), part.cause));
   }
   const auto named = static_cast<std::int64_t>(report.unreadable_named.size());
   if (report.unreadable > named) {
-    print_warning(fmt::format("no metadata of {} more", report.unreadable - named));
+    print_warning(fmt::format("no metadata for {} more", report.unreadable - named));
   }
 }
 
@@ -119,13 +120,14 @@ class MediaProgressLine {
 }  // namespace
 
 void add_media_flags(CLI::App& command, MediaFlags& flags) {
-  command.add_flag("--media-metadata-by-extension", flags.is_by_extension,
-                   "Store size, format, duration and so on of parts with extensions of images, "
-                   "sound and video");
+  command.add_flag(
+      "--media-metadata-by-extension", flags.is_by_extension,
+      "Store metadata (size, format, duration, …) of parts with image, sound and video extensions");
   command.add_flag("--media-metadata-by-header", flags.is_by_header,
-                   "The same for parts that begin as such files do, whatever their names");
-  command.add_option("--media-metadata-by-glob", flags.patterns,
-                     "The same for parts whose names fit one of these patterns: '*.jpg,*.mp4'");
+                   "The same for parts that start like such files, whatever their names");
+  command.add_option(
+      "--media-metadata-by-glob", flags.patterns,
+      "The same for parts whose names match one of these patterns, such as '*.jpg,*.mp4'");
 }
 
 std::vector<std::string> given_media_flags(const MediaFlags& flags) {
@@ -205,8 +207,8 @@ int run_prepare_media(const PrepareMediaFlags& flags) {
   const std::optional<MediaFilter> filter = media_filter_of(flags.media);
   if (!filter) {
     throw UsageError{
-        "which parts are media must be said: --media-metadata-by-extension, "
-        "--media-metadata-by-header or --media-metadata-by-glob PATTERNS"};
+        "specify which parts are media: --media-metadata-by-extension, --media-metadata-by-header "
+        "or --media-metadata-by-glob PATTERNS"};
   }
   std::error_code ignored;
   if (!std::filesystem::is_directory(flags.path, ignored)) {
@@ -223,20 +225,18 @@ int run_prepare_media(const PrepareMediaFlags& flags) {
 void add_prepare_media(CLI::App& app, Run& run) {
   CLI::App* const command = app.add_subcommand(
       "prepare-media",
-      "Store size, format, duration and so on of the images, sounds and videos of a prepared "
-      "dataset, for filters and look-ups; or of a folder of files, for look-ups");
+      "Store metadata (size, format, duration, …) of the images, sounds and videos in a prepared "
+      "dataset, for filters and lookups, or in a folder of files, for lookups");
   const auto flags = std::make_shared<PrepareMediaFlags>();
-  command
-      ->add_option("PATH", flags->path,
-                   "Folder of a prepared dataset, or of files that are auxiliary data")
+  command->add_option("PATH", flags->path, "Prepared dataset, or folder of auxiliary files")
       ->required();
   add_media_flags(*command, flags->media);
   command->add_flag("--update", flags->run.keeps_existing,
-                    "Do not read parts or files again that have metadata, by their names");
+                    "Skip parts or files whose names already have metadata");
   add_threads(*command, flags->run.num_workers);
   add_cache_dir(*command, flags->run.cache_dir, ShardUse::kScan);
   add_progress(*command, flags->is_progress_shown);
-  command->add_flag("--json", flags->run.is_json, "Report as JSON");
+  command->add_flag("--json", flags->run.is_json, "Print the report as JSON");
   on_run(*command, flags, run, run_prepare_media);
 }
 

@@ -1,5 +1,5 @@
-// What prepare shares with prepare-media: the options that say which media to store metadata of,
-// and the run itself.
+// Shared by prepare and prepare-media: the options that select media, and the run that stores their
+// metadata.
 
 #pragma once
 
@@ -23,13 +23,13 @@ struct MediaFlags {
 
 void add_media_flags(CLI::App& command, MediaFlags& flags);
 
-/// The names of those that are given.
+/// The names of the given options.
 std::vector<std::string> given_media_flags(const MediaFlags& flags);
 
-/// Nothing if none is given. Throws UsageError if there are several.
+/// Returns nullopt if no option is given. Throws UsageError if several are.
 std::optional<MediaFilter> media_filter_of(const MediaFlags& flags);
 
-/// How a run is made and shown.
+/// The options of a run.
 struct MediaRunFlags {
   std::optional<int> num_workers = std::nullopt;
   std::optional<std::string> cache_dir = std::nullopt;
@@ -38,7 +38,7 @@ struct MediaRunFlags {
   ProgressLine::Mode progress = ProgressLine::Mode::kShow;
 };
 
-/// Stores the metadata and prints the report; returns the exit code: of failure if there are no
+/// Stores the metadata and prints the report; returns the exit code, kExitFailure if there are no
 /// media. Throws Error as add_media_metadata().
 int store_media_metadata(const std::string& path, const MediaFilter& filter,
                          const MediaRunFlags& flags, const std::stop_token& stop);

@@ -1,5 +1,5 @@
-// energon preview: the first samples of a split, of each of its datasets, as text; or samples with
-// their images, sounds and videos as an HTML page.
+// energon preview: shows the first samples of each dataset of a split as text, or samples with
+// images, sounds and videos as an HTML page.
 
 #include <algorithm>
 #include <cstddef>
@@ -53,7 +53,7 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
-// Shortened to what fits on a screen; control characters and broken bytes escaped.
+// Shortened to fit on a screen, with control characters and invalid bytes escaped.
 std::string shown_text(std::string_view text) {
   const std::string_view beginning = whole_characters(text, kShownBytes);
   const std::vector<std::string_view> lines = split_lines(beginning);
@@ -91,8 +91,8 @@ std::string describe_content(std::string_view name, ByteView bytes) {
   return "binary";
 }
 
-/// Size and kind, then the beginning of text, numbers and JSON, or what the header of media says.
-/// Lines after the first are indented. Safe for a terminal.
+/// Size and kind, then the start of text, numbers and JSON, or the content of a media header. Lines
+/// after the first are indented. Safe for a terminal.
 std::string preview_part(std::string_view name, ByteView bytes) {
   return fmt::format("  {}: {}, {}", printable(name),
                      plural(static_cast<std::int64_t>(bytes.size()), "byte"),
@@ -164,22 +164,23 @@ int print_text(const PreviewFlags& flags) {
 
 void add_page_options(CLI::App& command, PreviewFlags& flags) {
   PreviewPageOptions& page = flags.page;
-  CLI::Option* const html = command.add_option(
-      "--html", flags.html, "Write a page with images, sounds and videos to this file instead");
+  CLI::Option* const html =
+      command.add_option("--html", flags.html,
+                         "Write an HTML page with images, sounds and videos to this file instead");
   const auto add = [&](const std::string& name, auto& value, const std::string& text) {
     return command.add_option(name, value, text + " (--html)")->needs(html);
   };
   add("--key", page.key, "Show only the samples with this key");
   add("--start", page.start,
-      "Begin with the sample of this key, or at this position, from 0, in each dataset");
-  add("--limit", page.limit, "Samples of the page; several datasets share them")
+      "Start at the sample with this key, or at this position (from 0) in each dataset");
+  add("--limit", page.limit, "Maximum number of samples on the page, for all datasets together")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{10000}));
   add("--decode", page.decode,
-      "Decode the images in this mode, such as torchrgb, too, and describe the tensors");
+      "Also decode images in this mode, such as torchrgb, and describe the tensors");
   add("--pack-by", page.pack_by,
-      "Show how packs would be filled: by characters or bytes of this part");
-  add("--pack-length", page.pack_length, "Most that a pack takes")->check(at_least(1));
+      "Show how packs would be filled, by characters or bytes of this part");
+  add("--pack-length", page.pack_length, "Maximum length of a pack")->check(at_least(1));
   command.get_option("--pack-by")->needs(command.get_option("--pack-length"));
   command.get_option("--pack-length")->needs(command.get_option("--pack-by"));
   command.get_option("--key")->excludes(command.get_option("--start"));
@@ -190,7 +191,7 @@ void add_page_options(CLI::App& command, PreviewFlags& flags) {
 
 void add_preview(CLI::App& app, Run& run) {
   CLI::App* const command =
-      app.add_subcommand("preview", "Show samples: the first ones as text, or an HTML page");
+      app.add_subcommand("preview", "Show the first samples as text, or samples as an HTML page");
   const auto flags = std::make_shared<PreviewFlags>();
   PreviewPageOptions& page = flags->page;
   add_path(*command, page.path, PathCount::kSeveral);
@@ -200,7 +201,7 @@ void add_preview(CLI::App& app, Run& run) {
       ->capture_default_str();
   command
       ->add_option("--count", flags->count,
-                   "Samples to show as text; of a metadataset, of each of its datasets")
+                   "Number of samples to show as text; for a metadataset, of each dataset")
       ->capture_default_str()
       ->check(at_least(1));
   add_cache_dir(*command, page.cache_dir, ShardUse::kRead);

@@ -1,7 +1,7 @@
-// energon run: what the loader delivers, one JSON object a line and batch.
+// energon run: prints what the loader delivers, one JSON object per batch and line.
 //
-// This runs the loader of a training job in order to look at it. Two runs with the same flags print
-// the same. A run that was saved and restored prints the same from the line where it was saved.
+// Runs the loader of a training job for inspection. Two runs with the same flags print the same. A
+// restored run prints the same from the line where it was saved.
 
 #include <chrono>
 #include <cstddef>
@@ -42,8 +42,8 @@ enum class Certificates { kOff, kOn };
 
 /// The lines of a run: one JSON object per delivered batch.
 ///
-/// With certificates, in a job with logical shards, the end of each epoch has a line, too. It says
-/// that no more of the epoch comes from the logical shards of this rank.
+/// With certificates, in a job with logical shards, the end of each epoch has a line, too: the
+/// logical shards of this rank deliver no more of the epoch.
 class BatchLines {
  public:
   /// For the batches of the rank with this configuration, from its start.
@@ -56,7 +56,7 @@ class BatchLines {
   /// (epoch policy loop). Throws as Output::write().
   void print_batch(const Sample& batch);
 
-  /// Prints the line of an end of epoch that the loader reported; nothing unless ends have lines.
+  /// Prints the line of an end of epoch that the loader reported, if ends have lines.
   void print_end_of_epoch();
 
  private:
@@ -220,7 +220,7 @@ class LoaderRun {
   }
 
  private:
-  // The lines and counts go on from where the loader stands.
+  // Lines and counts continue from the position of the loader.
   void continue_from_position() {
     const SavableDataLoaderState state = loader_.save_state_rank();
     lines_.begin_at(state);
@@ -275,7 +275,7 @@ class LoaderRun {
     if (delivered_in_epoch_ == 0 && !may_be_empty && !is_warned_) {
       const Error reason = no_samples(flags_.loader, loader_.stats());
       if (!epoch_limit_) {
-        throw reason;  // or it would go on forever
+        throw reason;  // otherwise the run would never end
       }
       print_warning(reason.what());
       is_warned_ = true;
@@ -291,7 +291,7 @@ class LoaderRun {
   BatchLines lines_;
 
   std::int64_t delivered_in_epoch_ = 0;
-  std::int64_t epochs_ended_ = 0;     // since the very first one
+  std::int64_t epochs_ended_ = 0;     // since the start of the job
   std::int64_t epochs_at_start_ = 0;  // epochs_ended_ when this run began or was rewound
   bool begins_within_epoch_ = false;  // at a saved state, or after a rewind
   bool is_warned_ = false;            // of an epoch without samples
@@ -321,18 +321,18 @@ int run_loader(const RunFlags& flags) {
 }  // namespace
 
 void add_run(CLI::App& app, Run& run) {
-  CLI::App* const command = app.add_subcommand("run",
-                                               "Run the loader and print one JSON object a batch: "
-                                               "rank, worker, index, keys, restore key, digest");
+  CLI::App* const command =
+      app.add_subcommand("run",
+                         "Run the loader and print one JSON object per batch: rank, worker, index, "
+                         "keys, restore key, digest");
   const auto flags = std::make_shared<RunFlags>();
   add_loader_flags(*command, flags->loader, PathCount::kSeveral);
   add_limit(*command, flags->limit, 0, "Stop after N batches of this run");
   add_position_flags(*command, flags->position);
-  command->add_flag(
-      "--certificate", flags->with_certificate,
-      "Add the logical shard and the certificate of all that it delivered so far; with "
-      "--logical-shards also which micro batch of the job it is, and its own "
-      "certificate (for energon certify)");
+  command->add_flag("--certificate", flags->with_certificate,
+                    "Add the logical shard and a certificate of everything it delivered so far; "
+                    "with --logical-shards, also the index of the micro batch in the job and its "
+                    "own certificate (for energon certify)");
   on_run(*command, flags, run, run_loader);
 }
 

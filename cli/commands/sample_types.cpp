@@ -31,18 +31,19 @@ void add_field(FieldMap& map, const std::string& field, const std::string& expre
 void add_json_fields(FieldMap& map, const std::string& text) {
   const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!json.is_object()) {
-    throw UsageError{fmt::format("--field-map is '{}', which is no JSON object", printable(text))};
+    throw UsageError{
+        fmt::format("--field-map: expected a JSON object, found '{}'", printable(text))};
   }
   for (const auto& [field, expression] : json.items()) {
     if (!expression.is_string()) {
       throw UsageError{
-          fmt::format("--field-map: the expression of '{}' is no text", printable(field))};
+          fmt::format("--field-map: the expression of '{}' must be a string", printable(field))};
     }
     add_field(map, field, expression.get<std::string>());
   }
 }
 
-/// The type of that name; throws UsageError that lists the types.
+/// The type with this name. Throws UsageError that lists the types.
 SampleType sample_type_of_flag(const std::string& name) {
   if (const auto type = sample_type_of_class(name)) {
     return *type;
@@ -51,7 +52,7 @@ SampleType sample_type_of_flag(const std::string& name) {
   for (const SampleType type : all_sample_types()) {
     names.push_back(class_name(type));
   }
-  throw UsageError{fmt::format("there is no sample type '{}'; the types are {}", printable(name),
+  throw UsageError{fmt::format("unknown sample type '{}', expected one of: {}", printable(name),
                                fmt::join(names, ", "))};
 }
 
@@ -66,7 +67,7 @@ FieldMap field_map_of(const SampleTypeFlags& flags) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
       throw UsageError{fmt::format(
-          "--field-map is '{}', expected FIELD=EXPRESSION, such as caption=json[caption]",
+          "--field-map: expected FIELD=EXPRESSION, such as caption=json[caption], found '{}'",
           printable(text))};
     }
     add_field(map, text.substr(0, equals), text.substr(equals + 1));
@@ -87,15 +88,15 @@ void refuse_unusable(const TypedSamples& samples) {
 void add_sample_type_flags(CLI::App& command, SampleTypeFlags& flags) {
   command.add_option(
       "--sample-type", flags.type,
-      "What the samples are, for dataset.yaml: CaptioningSample and others; default: "
-      "crude samples");
+      "Sample type for dataset.yaml, such as CaptioningSample [default: crude samples]");
   command
       .add_option("--field-map", flags.field_map,
-                  "FIELD=EXPRESSION, such as caption=json[caption] or image=jpg,png; once for each "
-                  "field")
+                  "Source of a field of the sample type, as FIELD=EXPRESSION, such as "
+                  "caption=json[caption] or image=jpg,png; may be given several times")
       ->allow_extra_args(false);
-  command.add_flag("--interactive", flags.is_asking,
-                   "Show the parts of the first sample, and ask what the samples are");
+  command.add_flag(
+      "--interactive", flags.is_asking,
+      "Show the parts of the first sample, and ask for the sample type and its fields");
 }
 
 std::vector<std::string> given_sample_type_flags(const SampleTypeFlags& flags) {
@@ -115,7 +116,7 @@ std::vector<std::string> given_sample_type_flags(const SampleTypeFlags& flags) {
 std::optional<TypedSamples> samples_of_flags(const SampleTypeFlags& flags) {
   if (flags.type.empty()) {
     if (!flags.field_map.empty()) {
-      throw UsageError{"--field-map says how fields are made: name their type by --sample-type"};
+      throw UsageError{"--field-map needs --sample-type, the type with these fields"};
     }
     return std::nullopt;
   }
@@ -144,7 +145,7 @@ void show_parts(const std::vector<FirstSample>& samples) {
     return;
   }
   const FirstSample& first = samples.front();
-  output().print("The first sample, '{}' in {}, has the parts:\n", printable(first.key),
+  output().print("The first sample, '{}' in {}, has these parts:\n", printable(first.key),
                  printable(first.shard));
   for (const FirstPart& part : first.parts) {
     output().print("  {} ({})\n", printable(part.name),
@@ -153,17 +154,17 @@ void show_parts(const std::vector<FirstSample>& samples) {
   const std::vector<std::string> all = part_names_of(samples);
   std::vector<std::string> others;
   for (std::size_t i = first.parts.size(); i < all.size(); ++i) {
-    others.push_back(printable(all[i]));  // those of the first sample come first
+    others.push_back(printable(all[i]));  // the parts of the first sample come first
   }
   if (!others.empty()) {
-    output().print("Others of the first {} have: {}\n",
+    output().print("Other parts in the first {}: {}\n",
                    plural(static_cast<std::int64_t>(samples.size()), "sample"),
                    fmt::join(others, ", "));
   }
 }
 
 void show_types() {
-  output().write("Types of samples, and their fields (optional ones in brackets):\n");
+  output().write("Sample types and their fields (optional fields in brackets):\n");
   std::size_t number = 0;
   for (const SampleType type : all_sample_types()) {
     std::vector<std::string> fields;
@@ -177,7 +178,7 @@ void show_types() {
   }
 }
 
-// By its number in the list, or its name.
+// Finds a type by its number in the list, or by its name.
 std::optional<SampleType> type_of_answer(const std::string& answer) {
   const auto types = all_sample_types();
   if (const auto number = parse_number<std::size_t>(answer)) {
@@ -190,27 +191,27 @@ std::optional<SampleType> type_of_answer(const std::string& answer) {
 SampleType ask_for_type() {
   show_types();
   while (true) {
-    const std::string answer = ask("Type of the samples, by number or name: ");
+    const std::string answer = ask("Sample type, by number or name: ");
     if (const auto type = type_of_answer(answer)) {
       return *type;
     }
-    output().print("'{}' is none of them.\n", printable(answer));
+    output().print("'{}' is not one of them.\n", printable(answer));
   }
 }
 
-// Nothing if the field is left out.
+// Returns nullopt if the field is left out.
 std::optional<FieldExpression> ask_for_field(const SampleField& field,
                                              const std::vector<std::string>& parts) {
   const std::string question =
       fmt::format("{} ({}{}): ", field.name, to_string(field.content),
-                  field.is_required ? "" : "; optional, empty to leave it out");
+                  field.is_required ? "" : "; optional, leave empty to omit");
   while (true) {
     const std::string answer = ask(question);
     if (answer.empty()) {
       if (!field.is_required) {
         return std::nullopt;
       }
-      output().print("The field '{}' is not optional.\n", field.name);
+      output().print("The field '{}' is required.\n", field.name);
       continue;
     }
     try {
@@ -236,8 +237,8 @@ TypedSamples ask_for_samples(const std::vector<FirstSample>& samples,
   const std::vector<std::string> parts = part_names_of(samples);
   if (!fields_of(result.type).empty()) {
     output().print(
-        "What are the fields of {} made of? A part (jpg), the first of several that a "
-        "sample has (jpg,png), or a value in a part (json[caption]).\n",
+        "Where do the fields of {} come from? Name a part (jpg), several parts to use the first "
+        "that a sample has (jpg,png), or a value in a part (json[caption]).\n",
         class_name(result.type));
   }
   for (const SampleField& field : fields_of(result.type)) {

@@ -45,7 +45,7 @@ std::string rate(double samples_per_second) {
   return with_separators(static_cast<std::int64_t>(samples_per_second));
 }
 
-// What was measured, in one line.
+// The totals of all repetitions, in one line.
 std::string totals(const Throughput& result) {
   Repetition sum;
   for (const Repetition& repetition : result.repetitions) {
@@ -217,7 +217,7 @@ std::uint64_t sum_of(const Value& value) {
 }
 
 /// The sum of all payload bytes of a batch, taken as 64-bit little-endian words; the last word of a
-/// part is filled up with zeros. Reads every byte that payload_bytes() counts; lazy bytes are not
+/// part is padded with zeros. Reads every byte that payload_bytes() counts; lazy bytes are not
 /// fetched. Does not depend on the order of samples or parts.
 std::uint64_t sum_of_words(const Sample& batch) {
   std::uint64_t sum = 0;
@@ -281,7 +281,7 @@ void ThroughputRun::warm_up() {
     measure({std::nullopt, flags_.warmup_batches, std::nullopt});
   }
   if (loader_flags_.epochs && taken_in_epoch_ > 0) {
-    measure({std::nullopt, std::nullopt, 1});  // a repetition is whole epochs
+    measure({std::nullopt, std::nullopt, 1});  // repetitions are whole epochs
   }
 }
 

@@ -1,5 +1,5 @@
-// Measures how fast the loader delivers, as energon bench does; what that gave, and how it is shown
-// and written (docs/formats/bench_result.md).
+// Measures how fast the loader delivers, for energon bench, and shows and writes the result
+// (docs/formats/bench_result.md).
 
 #pragma once
 
@@ -23,8 +23,8 @@ namespace energon::cli {
 
 // --- Spread ---
 
-/// How values of repetitions lie. Quartiles are interpolated. The middle half of the values lies
-/// between the first and the third.
+/// The spread of a figure over the repetitions. Quartiles are interpolated; the middle half of the
+/// values is between the first and the third.
 struct Spread {
   double median = 0;
   double min = 0;
@@ -36,7 +36,7 @@ struct Spread {
 /// Requires: `values` is not empty.
 Spread spread_of(std::vector<double> values);
 
-/// True if some value may belong to both: the ranges from min to max touch.
+/// True if the ranges from min to max touch.
 bool overlap(const Spread& first, const Spread& second);
 
 // --- Results ---
@@ -51,7 +51,7 @@ struct ProcessFigures {
   std::optional<std::uint64_t> pss_bytes;
 };
 
-/// One measurement of several; all of one run come from the same running loader.
+/// One measurement of several. All measurements of a run use the same running loader.
 struct Repetition {
   std::int64_t batches = 0;
   std::int64_t samples = 0;
@@ -64,12 +64,12 @@ struct Repetition {
   double megabytes_per_second() const;
 };
 
-/// The figures of a run. The warm-up counts only in what says so.
+/// The figures of a run, without the warm-up unless noted.
 struct Throughput {
   std::vector<Repetition> repetitions;  ///< at least one if anything was measured
   std::int64_t warmup_batches = 0;
   bool is_touched = true;          ///< every payload byte of the repetitions was read
-  std::uint64_t touched_sum = 0;   ///< of its 64-bit words
+  std::uint64_t touched_sum = 0;   ///< sum of the payload's 64-bit words
   double first_batch_seconds = 0;  ///< from creating the loader to its first batch
   std::vector<ProcessFigures> processes;
   LoaderStatistics loader;  ///< since its creation, warm-up included
@@ -87,7 +87,7 @@ Spread spread_of(const std::vector<Repetition>& repetitions, const Figure& figur
 }
 
 std::string to_text(const Throughput& result);
-/// `settings` and `machine` are what the result is of.
+/// `settings` and `machine` describe the run.
 nlohmann::ordered_json to_json(const Throughput& result, const nlohmann::ordered_json& settings,
                                const nlohmann::ordered_json& machine);
 
@@ -99,29 +99,29 @@ struct MeasuringFlags {
   std::optional<double> seconds = std::nullopt;
   std::optional<std::int64_t> limit = std::nullopt;
   std::int64_t repetitions = 5;
-  /// Absent: as long as a repetition. With epochs, it lasts to the end of one in any case.
+  /// Unset means as long as a repetition. With epochs, the warm-up always lasts to the end of one.
   std::optional<std::int64_t> warmup_batches = std::nullopt;
   bool is_touched = true;
   bool is_progress_shown = true;
 };
 
-/// One loader runs all the time. A warm-up, which is not counted, and then the repetitions take its
-/// batches one after the other, without a pause, as a trainer does that takes no time but (if told
-/// to) for reading every byte. So the loader is never far ahead when a repetition begins. Not
-/// thread-safe.
+/// One loader runs all the time. An uncounted warm-up and then the repetitions take its batches
+/// without a pause, like a trainer that spends no time except, if requested, on reading every byte.
+/// So the loader is never far ahead when a repetition starts. Not thread-safe.
 class ThroughputRun {
  public:
   /// Starts the loader. Both arguments must outlive the run. Throws Error, UsageError.
   ThroughputRun(const LoaderFlags& loader, const MeasuringFlags& measuring);
 
-  /// Ends early if a signal arrives: the result then has the complete repetitions, or the begun one
-  /// if none is complete, or nothing if the warm-up was not over. Throws Error. Call it once.
+  /// Ends early if a signal arrives: the result then has the complete repetitions; if there are
+  /// none, the unfinished one; and none at all if the warm-up was not over. Throws Error. Call it
+  /// once.
   Throughput run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What ends a warm-up or a repetition.
+  // The end of a warm-up or a repetition.
   struct Bounds {
     std::optional<double> seconds;
     std::optional<std::int64_t> batches;
@@ -149,9 +149,9 @@ class ThroughputRun {
   const std::optional<std::int64_t> expected_batches_;
 
   Clock::time_point begin_;        // of the warm-up or repetition
-  std::int64_t epochs_ended_ = 0;  // in it
+  std::int64_t epochs_ended_ = 0;  // since begin_
   std::vector<double> latency_seconds_;
-  std::int64_t taken_ = 0;  // batches ever
+  std::int64_t taken_ = 0;  // batches since the loader started
   std::int64_t samples_taken_ = 0;
   std::int64_t taken_in_epoch_ = 0;
   Throughput result_;

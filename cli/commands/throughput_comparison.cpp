@@ -56,9 +56,9 @@ SavedThroughput read_result(const nlohmann::ordered_json& json) {
   const JsonReader reader(json, "result");
   const std::int64_t version = reader.member("bench_version").integer();
   if (version != kThroughputVersion) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        fmt::format("a result of version {}, this program knows {}", version, kThroughputVersion));
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the result has version {}, this program reads version {}", version,
+                            kThroughputVersion));
   }
   SavedThroughput result{.path = {},
                          .program = reader.member("program").text(),
@@ -82,7 +82,7 @@ SavedThroughput read_throughput(const std::string& path) {
   const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   try {
     if (json.is_discarded()) {
-      throw Error(ErrorCode::kCorruptData, "not JSON, so no result of energon bench --json");
+      throw Error(ErrorCode::kCorruptData, "not JSON, so not a result of energon bench --json");
     }
     SavedThroughput result = read_result(json);
     result.path = path;
@@ -111,7 +111,7 @@ const OrderedJson* find(const OrderedJson& object, const std::string& name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-// "NAME is X in A and Y in B" for each member that differs, but `except`.
+// "NAME is X in A and Y in B" for each member that differs, except `except`.
 std::vector<std::string> differences(const OrderedJson& a, const OrderedJson& b,
                                      const std::string& name_of_a, const std::string& name_of_b,
                                      const std::vector<std::string>& except) {
@@ -195,12 +195,11 @@ std::string conclusion(const SavedThroughput& a, const SavedThroughput& b) {
     return "No claim: one repetition has no spread.\n";
   }
   if (overlap(of_a, of_b)) {
-    return "No claim: the ranges of the samples/s overlap. Longer repetitions may tell more.\n";
+    return "No claim: the ranges of the samples/s overlap. Longer repetitions may separate them.\n";
   }
   return fmt::format(
-      "The samples/s are apart: B reaches {:.2f} times those of A. Other load between two runs can "
-      "do "
-      "that, too: repeat both in turn.\n",
+      "The ranges of the samples/s do not overlap: B reaches {:.2f} times those of A. A different "
+      "load on the machine can cause this, too: repeat both in turn.\n",
       of_b.median / of_a.median);
 }
 
@@ -218,7 +217,7 @@ std::string comparison_text(const SavedThroughput& first, const SavedThroughput&
   }
   for (const std::string& difference :
        differences(first.machine, second.machine, "A", "B", {"date", "load_1min_at_start"})) {
-    text += "other machine: " + difference + "\n";
+    text += "different machine: " + difference + "\n";
   }
   text += line("", "A: median (range)", "B: median (range)", "B / A", "ranges");
   text += row("samples/s", first, second, &Repetition::samples_per_second, Digits::kWhole);

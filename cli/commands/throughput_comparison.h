@@ -11,7 +11,7 @@
 
 namespace energon::cli {
 
-/// What a comparison needs of a result.
+/// The parts of a result that a comparison needs.
 struct SavedThroughput {
   std::string path;
   std::string program;
@@ -21,17 +21,17 @@ struct SavedThroughput {
   double first_batch_seconds = 0;
 };
 
-/// Throws Error that names the file: kNotFound, kIo, kCorruptData if it is no such result,
+/// Throws Error that names the file: kNotFound, kIo, kCorruptData if it is not a result,
 /// kUnsupported if it has another version.
 SavedThroughput read_throughput(const std::string& path);
 
-/// One text for each setting that differs, such as "--num-workers is 1 in a.json and 2 in b.json".
+/// One string per setting that differs, such as "--num-workers is 1 in a.json and 2 in b.json".
 std::vector<std::string> different_settings(const SavedThroughput& first,
                                             const SavedThroughput& second);
 
 /// A table with the medians of both, their ranges and the ratio of the second to the first, and
-/// whether the ranges overlap; above it what differs in settings and machines. If they overlap, or
-/// one of them has a single repetition, the text claims no difference.
+/// whether the ranges overlap, after a list of different settings and machines. If the ranges
+/// overlap, or one result has a single repetition, the text claims no difference.
 std::string comparison_text(const SavedThroughput& first, const SavedThroughput& second);
 
 }  // namespace energon::cli

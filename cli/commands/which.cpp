@@ -60,7 +60,8 @@ std::int64_t shuffle_buffer_size(const Config& config) {
   return 0;
 }
 
-// The flags in which the state differs; empty if there are none that it shows.
+// The flags with the values of the state, where they differ from `flags`. Empty if the state shows
+// no difference.
 std::string flags_of(const Config& config, const LoaderFlags& flags) {
   const TrainOptions& train = flags.options.train;
   std::string text;
@@ -80,7 +81,7 @@ JobPipelines pipelines_of(const LoaderFlags& flags, const PipelineData& data) {
           [&](const Config& config) { return make_replay_pipeline(flags, data, config); }};
 }
 
-// Calls `compute` for one rank; its errors say which state it was, and what to do.
+// Calls `compute` for one rank, and adds the path of the state and advice to its errors.
 template <class Compute>
 auto explain(const SavableDataLoaderState& rank, const WhichFlags& flags, const Compute& compute) {
   try {
@@ -92,12 +93,11 @@ auto explain(const SavableDataLoaderState& rank, const WhichFlags& flags, const 
     }
     const std::string given = flags_of(rank.config, flags.loader);
     const std::string advice =
-        given.empty()
-            ? "Give the data and flags of the job, with --decode and --verify-checksums. If its "
-              "functions left out samples, only they know which: ask the program itself (Python: "
-              "which_step(), which_keys(); C++: find_deliveries(), keys_of_step()), or take the "
-              "restore keys of its debug log (energon get --restore-key)"
-            : "The state was saved with" + given;
+        given.empty() ? "Give the data and flags of the job, with --decode and --verify-checksums. "
+                        "If its functions left out samples, ask the program itself (Python: "
+                        "which_step(), which_keys(); C++: find_deliveries(), keys_of_step()), or "
+                        "use the restore keys in its debug log (energon get --restore-key)"
+                      : "The state was saved with" + given;
     throw Error(error.code(), fmt::format("{}\n{}", error.message(), advice), error.context());
   }
 }
@@ -176,7 +176,7 @@ int run_which_keys(const WhichFlags& flags) {
 
 void add_which(CLI::App& app, Run& run) {
   CLI::App* const step = app.add_subcommand(
-      "which-step", "The steps before a saved state at which a sample was delivered");
+      "which-step", "Show the steps before a saved state at which a sample was delivered");
   const auto step_flags = std::make_shared<WhichFlags>();
   add_loader_flags(*step, step_flags->loader, PathCount::kOne);
   step->add_option("STATE", step_flags->state, "State of a rank or a job")->required();
@@ -184,7 +184,7 @@ void add_which(CLI::App& app, Run& run) {
   on_run(*step, step_flags, run, run_which_step);
 
   CLI::App* const keys =
-      app.add_subcommand("which-keys", "The keys that a step of a saved job delivered");
+      app.add_subcommand("which-keys", "Show the keys that a step of a saved job delivered");
   const auto keys_flags = std::make_shared<WhichFlags>();
   add_loader_flags(*keys, keys_flags->loader, PathCount::kOne);
   keys->add_option("STATE", keys_flags->state, "State of a rank or a job")->required();

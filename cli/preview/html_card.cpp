@@ -31,7 +31,7 @@ struct HtmlPart {
   bool is_failed = false;
 };
 
-constexpr std::size_t kShownText = 1500;                       // bytes; more folds
+constexpr std::size_t kShownText = 1500;                       // bytes; longer text folds
 constexpr std::size_t kMostShownText = std::size_t{64} << 10;  // bytes
 constexpr std::size_t kLargestTree = std::size_t{16} << 20;    // bytes of JSON and the like
 
@@ -54,8 +54,8 @@ std::string folding_text(std::string_view text) {
   }
   const std::string_view shown = whole_characters(text, kMostShownText);
   return fmt::format(
-      "<pre class=\"prose\" dir=\"auto\">{}…</pre><details><summary>all of it{}</summary>"
-      "<pre class=\"prose\" dir=\"auto\">{}</pre></details>",
+      "<pre class=\"prose\" dir=\"auto\">{}…</pre><details><summary>show all{}</summary><pre "
+      "class=\"prose\" dir=\"auto\">{}</pre></details>",
       html_lines(beginning),
       shown.size() < text.size()
           ? fmt::format(", up to {}", human_bytes(static_cast<std::uint64_t>(shown.size())))
@@ -69,7 +69,7 @@ class BytesHtml {
   BytesHtml(const HtmlPartOptions& options, PageBudget& budget)
       : options_(options), budget_(budget) {}
 
-  // Throws what the decoders throw.
+  // Throws as the decoders.
   MediaHtml show(std::string_view name, const SharedBytes& bytes) {
     if (const auto inside = name_inside_gzip(name)) {
       const SharedBytes expanded = expand_gzip(bytes.view, {}, heap_memory());
@@ -85,13 +85,13 @@ class BytesHtml {
     if (const auto found = content_kind_of_bytes(bytes.view)) {
       try {
         return show_kind(*found, name, bytes);
-      } catch (const Error&) {  // its name promises nothing
+      } catch (const Error&) {  // the name does not promise this kind
       }
     }
     return show_unknown(bytes);
   }
 
-  /// Without decoding: with escapes if the name says that it is a text.
+  /// Without decoding: with escapes if it is text by its name.
   static MediaHtml show_failed(std::string_view name, const SharedBytes& bytes) {
     const auto kind = content_kind_of_name(name);
     const bool is_text =
@@ -100,7 +100,7 @@ class BytesHtml {
                                        : show_unknown(bytes);
   }
 
-  /// As what it looks like.
+  /// By its content.
   static MediaHtml show_unknown(const SharedBytes& bytes) {
     if (bytes.size() == 0) {
       return {"", "<p class=\"note\">Empty.</p>"};
@@ -163,10 +163,9 @@ std::string framed(std::string_view name, const std::string& facts, const std::s
                      is_failed ? " class=\"bad\"" : "", html_text(name), facts, content);
 }
 
-/// One part by its kind (media/decode/sample_decoder.h): images, sound, video, texts, numbers, JSON
-/// and arrays are shown as what they are, other bytes in hexadecimal. A part whose name says that
-/// it can be decoded, and that cannot, is_failed: it shows why. Does not throw for anything that
-/// `content` holds.
+/// One part by its kind (media/decode/sample_decoder.h): images, sound, video, text, numbers, JSON
+/// and arrays are shown as such, other bytes in hexadecimal. A part that should be decodable by its
+/// name, but is not, is_failed and shows the reason. Does not throw, whatever `content` contains.
 HtmlPart part_html(std::string_view name, const Value& content, const HtmlPartOptions& options,
                    PageBudget& budget) {
   const auto* const bytes = std::get_if<SharedBytes>(&content.base());

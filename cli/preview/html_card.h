@@ -15,7 +15,8 @@ namespace energon::cli {
 
 /// How parts are decoded for a page.
 struct HtmlPartOptions {
-  /// Images are also decoded in this mode, whose tensor is described. Absent: only thumbnails.
+  /// Images are also decoded in this mode, and their tensors described. Unset means thumbnails
+  /// only.
   std::optional<SampleDecoder> image_decoder = std::nullopt;
 };
 
@@ -24,7 +25,7 @@ struct SampleCard {
   bool is_failed = false;  ///< a part cannot be decoded
 };
 
-/// The first 64 parts. Does not throw for anything that the sample holds.
+/// Shows the first 64 parts. Does not throw, whatever the sample contains.
 SampleCard card_of(const Sample& sample, const HtmlPartOptions& options, PageBudget& budget);
 
 /// A sample, or a shard, that could not be read. Unknown fields of `sample` are left out.

@@ -50,8 +50,8 @@ SidesOfThumbnail sides_of_thumbnail(std::int64_t width, std::int64_t height) {
   return {scaled(width), scaled(height)};
 }
 
-/// The image in `encoded` as decoders give it by default, at most kThumbnailSide on each side: a
-/// TIFF is turned by its orientation, others are not. All of it is decoded. `info` describes
+/// The image in `encoded` as decoders return it by default, at most kThumbnailSide on each side:
+/// only a TIFF is rotated by its orientation. The whole image is decoded. `info` describes
 /// `encoded`. Throws Error as decode_region().
 Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info) {
   const ImageSize full = decoded_size(info, false);
@@ -72,8 +72,8 @@ Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info) {
   return {png_of_pixels(pixels, width, height, region.channels), width, height};
 }
 
-/// The frame in the middle of the video in `file` (the first often is black), stretched to the size
-/// that it is coded for. Throws Error as AvDecoder.
+/// The frame in the middle of the video in `file` (the first often is black), stretched to its
+/// display size. Throws Error as AvDecoder.
 Thumbnail thumbnail_of_video(const SharedBytes& file) {
   AvDecoder decoder(file);
   const AvMetadata metadata = decoder.metadata();
@@ -97,11 +97,11 @@ Thumbnail thumbnail_of_video(const SharedBytes& file) {
 
 namespace {
 
-/// Larger originals are not in the page.
+/// Larger originals are not embedded in the page.
 constexpr std::uint64_t kLargestOriginalImage = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargestOriginalAv = std::uint64_t{8} << 20;
 
-// Empty: browsers do not show it.
+// Empty if browsers do not show the format.
 std::string_view mime_of_image(ImageFormat format) {
   switch (format) {
     case ImageFormat::kJpeg:
@@ -136,7 +136,7 @@ std::string facts_of_image(const ImageInfo& info) {
   return facts;
 }
 
-// Browsers play these; empty for others.
+// Returns an empty string for formats that browsers do not play.
 std::string_view mime_of_av(std::string_view suffix, std::string_view file, bool has_video) {
   const std::string_view form = file.substr(0, 4);
   if (file.substr(std::min<std::size_t>(4, file.size()), 4) == "ftyp") {
@@ -195,7 +195,8 @@ std::string note_html(const std::string& text) {
   return fmt::format("<p class=\"note\">{}</p>", text);
 }
 
-// Pages show what training gets; viewers of pictures show something else. Empty if they agree.
+// Explains how image viewers show the image differently from the page, which shows it as in
+// training. May be empty.
 std::string orientation_note(const ImageInfo& info) {
   constexpr std::string_view kTurns[] = {
       "mirror it left to right",        "turn it by 180°",
@@ -206,7 +207,7 @@ std::string orientation_note(const ImageInfo& info) {
     return "";
   }
   return note_html(
-      fmt::format("Shown as training gets it: EXIF orientation {} is not applied. Viewers {}.",
+      fmt::format("Shown as in training: EXIF orientation {} is not applied. Viewers {}.",
                   info.orientation, kTurns[info.orientation - 2]));
 }
 
@@ -250,7 +251,7 @@ MediaHtml av_html(std::string_view suffix, const SharedBytes& file, PageBudget& 
   if (mime.empty() || is_large || !budget.take(file.size())) {
     html.content = (poster ? img_html(*poster, "the frame in the middle") : "") +
                    note_html(mime.empty() ? "Browsers do not play this format."
-                             : is_large   ? fmt::format("{} are too much for this page.",
+                             : is_large   ? fmt::format("{} are too large for this page.",
                                                         human_bytes(file.size()))
                                           : std::string("Not playable here: the page is full."));
     return html;

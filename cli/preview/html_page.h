@@ -1,7 +1,6 @@
-// A page of samples: one HTML file that needs nothing else, neither files nor a network.
+// A page of samples: one HTML file that needs no other files and no network.
 //
-// A Content-Security-Policy refuses everything but what the page itself holds, and every script but
-// its own.
+// A Content-Security-Policy allows only content inside the page, and only its own script.
 
 #pragma once
 
@@ -15,8 +14,8 @@ namespace energon::cli {
 /// The samples of one dataset.
 struct PageColumn {
   std::string title = {};               ///< text
-  std::string facts = {};               ///< text, such as "10 samples"; empty: none
-  double share = -1;                    ///< of a blend, 0 to 1; negative: none
+  std::string facts = {};               ///< text, such as "10 samples"; may be empty
+  double share = -1;                    ///< of a blend, 0 to 1; negative if none
   std::vector<std::string> cards = {};  ///< HTML: card_of()
 };
 
@@ -24,11 +23,11 @@ struct HtmlPage {
   std::string title = {};                  ///< text
   std::vector<std::string> facts = {};     ///< text, a line each
   std::vector<std::string> warnings = {};  ///< text
-  std::string packs = {};                  ///< HTML: packs_html(); empty: none
+  std::string packs = {};                  ///< HTML: packs_html(); may be empty
   std::vector<PageColumn> columns = {};
 };
 
-/// The file. Texts are escaped here.
+/// The content of the HTML file. Escapes text.
 std::string to_html(const HtmlPage& page);
 
 struct PackedLength {
@@ -42,12 +41,12 @@ struct PackedLength {
 std::string packs_html(const std::vector<PackedLength>& samples, std::int64_t max_length,
                        const std::string& unit);
 
-/// What a page may still hold, so that it stays small enough for a browser. Not thread-safe.
+/// The space left in a page, which must stay small enough for a browser. Not thread-safe.
 class PageBudget {
  public:
   explicit PageBudget(std::uint64_t bytes) : left_(bytes) {}
 
-  /// Takes `bytes` of what is left. False if that is less; then nothing is taken.
+  /// Takes `bytes` of the space left. Returns false, and takes nothing, if less is left.
   bool take(std::uint64_t bytes) {
     if (bytes > left_) {
       ++refused_;
@@ -58,7 +57,7 @@ class PageBudget {
   }
 
   std::uint64_t left() const { return left_; }
-  /// How often take() was false.
+  /// How often take() returned false.
   std::int64_t refused() const { return refused_; }
 
  private:
@@ -66,7 +65,7 @@ class PageBudget {
   std::int64_t refused_ = 0;
 };
 
-/// What stands for content that take() refused.
+/// Replaces content that take() refused.
 inline constexpr std::string_view kPageIsFull =
     "<p class=\"note\">Not shown: the page is full.</p>";
 

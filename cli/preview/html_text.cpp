@@ -15,8 +15,8 @@ constexpr std::size_t kHexRow = 8;  // fits on a phone
 constexpr std::size_t kHexBytes = 16 * kHexRow;
 constexpr std::size_t kLookedAtBytes = 4096;
 
-// U+202A to U+202E and U+2066 to U+2069, of which the third byte of their UTF-8 tells the last
-// digits; 0 for any other character.
+// U+202A to U+202E and U+2066 to U+2069, whose last digits follow from the third byte of their
+// UTF-8. Returns 0 for any other character.
 unsigned direction_mark(std::string_view text) {
   if (!text.starts_with("\xE2\x80") && !text.starts_with("\xE2\x81")) {
     return 0;
@@ -27,7 +27,7 @@ unsigned direction_mark(std::string_view text) {
   return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) ? code : 0;
 }
 
-// Of text without control characters.
+// For text without control characters.
 void append_entities(std::string_view text, std::string& html) {
   while (!text.empty()) {
     std::size_t length = 1;

@@ -20,18 +20,18 @@
 
 namespace energon::cli {
 
-// --- What a tensor holds, in a few numbers ---
+// --- The elements of a tensor, in a few numbers ---
 
 namespace {
 
-/// Of the numbers that are finite; `count` 0: there are none, and the others are 0.
+/// Statistics of the finite numbers. If `count` is 0, the others are 0.
 struct TensorSummary {
   std::int64_t count = 0;
   std::int64_t not_finite = 0;
   double least = 0;
   double most = 0;
   double mean = 0;
-  double deviation = 0;  ///< of all numbers: the square root of their mean squared distance
+  double deviation = 0;  ///< the square root of the mean squared distance
 };
 
 template <class Number>
@@ -125,7 +125,7 @@ std::vector<double> first_elements(const Tensor& tensor, std::size_t most) {
 namespace {
 
 constexpr std::size_t kMostNodes = 1000;  // of a tree
-constexpr std::size_t kMostText = 4000;   // bytes of one text in a tree
+constexpr std::size_t kMostText = 4000;   // bytes of one string in a tree
 constexpr std::size_t kMostElements = 24;
 constexpr std::size_t kLongestOpenList = 12;
 constexpr std::size_t kShortText = 16;
@@ -247,7 +247,7 @@ class HtmlTree {
                          span_html("type", plural(static_cast<std::int64_t>(count), noun)));
   }
 
-  // Counts a node; says how many are left out if there are too many.
+  // Counts a node; shows how many are left out if there are too many.
   bool may_add(std::size_t left) {
     if (++nodes_ <= kMostNodes) {
       return true;

@@ -8,8 +8,8 @@
 
 namespace energon::cli {
 
-/// Lists and mappings fold; texts and long lists are cut, and the page says so. Tensors show dtype,
-/// shape, a few statistics and, if they are small, their elements.
+/// Lists and mappings fold; long strings and lists are cut, with a note. Tensors show dtype, shape,
+/// a few statistics and, if they are small, their elements.
 std::string value_html(const Value& value);
 
 }  // namespace energon::cli

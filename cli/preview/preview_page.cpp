@@ -28,7 +28,7 @@
 
 namespace energon::cli {
 
-// --- Which samples it begins with: --key and --start ---
+// --- The first samples of the page: --key and --start ---
 
 namespace {
 
@@ -45,7 +45,7 @@ bool is_same(const SourceShard& a, const SourceShard& b) {
   return a.shard_name == b.shard_name && whole(a.dataset_path) == whole(b.dataset_path);
 }
 
-// Where `sample` is in `dataset`; nothing if it has no such sample.
+// The index of `sample` in `dataset`; nullopt if the dataset does not contain it.
 std::optional<std::int64_t> index_of(const LeafDataset& dataset, const SampleSource& sample) {
   if (const auto* const lines = dynamic_cast<const JsonlDataset*>(&dataset)) {
     return is_same(*lines->source(), *sample.shard) ? std::optional(sample.index_in_shard)
@@ -68,8 +68,8 @@ bool is_in(const PipelineLeaf& leaf, std::int64_t index) {
   return !leaf.range || (index >= leaf.range->begin && index < leaf.range->end);
 }
 
-/// What `--start` means if it is a number without leading zeros: a position, counted from 0, in
-/// each dataset. Nothing for other texts, which are keys.
+/// The position in each dataset, counted from 0, if `--start` is a number without leading zeros.
+/// Returns nullopt for other values, which are keys.
 std::optional<std::int64_t> position_in(const std::string& start) {
   std::int64_t position = 0;
   const auto [end, error] = std::from_chars(start.data(), start.data() + start.size(), position);
@@ -97,8 +97,8 @@ std::vector<LeafPosition> find_positions(const std::string& path, const std::str
   }
   if (positions.empty()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the sample '{}' is there, but only in a join, or outside of what the "
-                            "metadataset takes; give --start a number",
+                fmt::format("the sample '{}' exists, but only in a join or outside the subsets of "
+                            "the metadataset; give --start a number",
                             printable(key)),
                 {.path = path});
   }
@@ -114,7 +114,7 @@ namespace {
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kLargestSample = std::uint64_t{1} << 30;
 
-/// Of the part that packs are made by.
+/// The length of the part of --pack-by in a sample.
 struct PartLength {
   std::string key;
   std::int64_t bytes = 0;
@@ -155,7 +155,7 @@ class PageMaker {
   }
 
  private:
-  // False if the data is damaged so that it cannot be opened; the page says so.
+  // Returns false, with a note on the page, if the data is too damaged to be opened.
   bool open() {
     try {
       data_ = open_pipeline_data(options_.path, data_options_);
@@ -301,11 +301,11 @@ class PageMaker {
     }
   }
 
-  // By characters if all parts are texts, else by bytes.
+  // By characters if all parts are text, otherwise by bytes.
   void add_packs() {
     if (lengths_.empty()) {
       page_.warnings.push_back(
-          fmt::format("no sample has the part '{}' for packs", printable(options_.pack_by)));
+          fmt::format("no sample has the part '{}' of --pack-by", printable(options_.pack_by)));
       return;
     }
     const bool are_texts = std::ranges::all_of(lengths_, &PartLength::is_text);

@@ -13,11 +13,11 @@ struct PreviewPageOptions {
   std::string split = "train";
   std::optional<std::string> cache_dir = std::nullopt;
   std::optional<std::string> key = std::nullopt;    ///< only the samples with this key
-  std::optional<std::string> start = std::nullopt;  ///< a key or a position; absent: the beginning
+  std::optional<std::string> start = std::nullopt;  ///< a key or a position, by default 0
   std::int64_t limit = 24;  ///< samples of the page; several datasets share them evenly
-  /// A mode of images in which they are decoded, too.
+  /// Image mode in which images are also decoded.
   std::optional<std::string> decode = std::nullopt;
-  std::string pack_by = {};      ///< a part; empty: no packs
+  std::string pack_by = {};      ///< a part; no packs if empty
   std::int64_t pack_length = 0;  ///< characters of a text, or bytes
 };
 
@@ -27,9 +27,10 @@ struct PreviewPage {
   std::int64_t failures = 0;  ///< samples with a part that cannot be decoded, or unreadable
 };
 
-/// What cannot be read or decoded becomes a card that says why. Throws Error: kInvalidArgument for
-/// an unknown mode, kCancelled if a signal arrives, kNotFound if no sample has the key,
-/// kUnsupported if only a join has it, or what the metadataset leaves out; else as open_data().
+/// Samples that cannot be read or decoded become a card with the reason. Throws Error:
+/// kInvalidArgument for an unknown mode, kCancelled if a signal arrives, kNotFound if no sample has
+/// the key, kUnsupported if only a join, or samples that the metadataset leaves out, have it;
+/// otherwise as open_data().
 PreviewPage preview_page(const PreviewPageOptions& options);
 
 }  // namespace energon::cli

@@ -33,15 +33,15 @@ STATES = ("same", "differs", "absent")
 
 HEAD = """# Names of Megatron-Energon
 
-Each public name of megatron-energon {version}, and what it is in `energon_cpp`. Of these {total} names {same} are the same, {differs} differ
+Each public name of megatron-energon {version}, and what it is in `energon_cpp`. The table has {total} names: {same} are the same, {differs} differ
 and {absent} are absent; members of a class that is absent are neither counted nor listed. A script that uses names that are the same runs after
 `import energon_cpp as energon`; `megatron.energon.NAME` and `megatron.energon.MODULE.NAME` become `energon.NAME` and `energon.MODULE.NAME`.
 
 * **same**: the same name, parameters and meaning.
-* **differs**: the name and the parameters exist; the line says what is different.
-* **absent**: it does not exist; the line says why, or what to use.
+* **differs**: the name and the parameters exist; the line describes the difference.
+* **absent**: it does not exist; the line gives the reason, or the replacement.
 
-Parameters are listed with the names. This file is written by `python/tools/make_energon_compat.py`; what differs in general is in
+Parameters are listed with the names. This file is written by `python/tools/make_energon_compat.py`; general differences are in
 [python.md](python.md#what-differs-from-energon). `ctest -L peers` compares both packages with the same task encoders over 100 random
 configurations: prepared files, order, keys, the bytes of all fields, exceptions, and the batches after a save and a restore.
 

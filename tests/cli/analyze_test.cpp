@@ -1,4 +1,4 @@
-// What analyze says about orders that are known.
+// The output of analyze for known orders.
 
 #include <algorithm>
 #include <fstream>
@@ -38,7 +38,7 @@ Numbers shuffled(std::int64_t count) {
   return numbers;
 }
 
-// A log of batches of two, with keys whose text does not sort as their numbers do.
+// A log of batches of two, with keys that sort differently as text and by their numbers.
 std::string log_of(const Numbers& numbers) {
   std::string text = R"({"t":"SavableDataLoader.iter","r":0,"w":null})"
                      "\n";
@@ -63,7 +63,7 @@ nlohmann::json analyze(const std::string& log, const std::vector<std::string>& m
 
 }  // namespace
 
-TEST_CASE("analyze tells stored, reversed and shuffled orders apart", "[cli][analyze]") {
+TEST_CASE("analyze distinguishes stored, reversed and shuffled orders", "[cli][analyze]") {
   const auto stored = analyze(log_of(ascending(2000)));
   CHECK(stored["unique_samples"] == 2000);
   CHECK(stored["steps"] == 1000);
@@ -96,7 +96,7 @@ TEST_CASE("analyze counts how often each sample was delivered", "[cli][analyze]"
   CHECK(figures["longest_run"] == 10);
 }
 
-TEST_CASE("analyze reads what loaders log, and each batch once", "[cli][analyze][fork]") {
+TEST_CASE("analyze reads the logs of loaders and counts each batch once", "[cli][analyze][fork]") {
   const TempDir data;
   const TempDir logs;
   write_numbered_shards(data, kTens);
@@ -115,8 +115,8 @@ TEST_CASE("analyze reads what loaders log, and each batch once", "[cli][analyze]
 }
 
 TEST_CASE("test_debug_dataset", "[cli][analyze][fork]") {
-  // Energon's test_dataset.py: the log of two epochs of validation has the batches that were
-  // delivered, in order.
+  // Energon's test_dataset.py: the log of two epochs of validation contains the delivered batches
+  // in order.
   const TempDir data;
   const TempDir logs;
   write_numbered_shards(data, {30, 20});
@@ -149,7 +149,7 @@ TEST_CASE("a heat map is a picture of steps and samples", "[cli][analyze]") {
           {"--heatmap", folder.file("map.svg"), "--steps", "10", "--samples", "10"});
   const std::string svg = read_file(folder.file("map.svg"));
   CHECK_THAT(svg, Catch::StartsWith("<svg ") && Catch::Contains("viewBox=\"0 0 10 10\""));
-  for (int i = 0; i < 10; ++i) {  // the diagonal, and nothing else
+  for (int i = 0; i < 10; ++i) {  // only the diagonal
     CAPTURE(i);
     CHECK_THAT(svg, Catch::Contains(fmt::format("<rect x=\"{}\" y=\"{}\" width=\"1\"", i, i)));
   }
@@ -161,7 +161,7 @@ TEST_CASE("a heat map is a picture of steps and samples", "[cli][analyze]") {
   CHECK(png.substr(16, 8) == std::string("\0\0\0\x96\0\0\0\x4d", 8));  // 150 steps, 77 samples
 }
 
-TEST_CASE("logs that are missing, wrong or empty are errors, and one that is being written is not",
+TEST_CASE("missing, wrong and empty logs are errors, but an unfinished log is not",
           "[cli][analyze]") {
   const TempDir folder;
   const auto fails = [&](const std::string& log, int code, const std::string& reason) {
@@ -169,7 +169,7 @@ TEST_CASE("logs that are missing, wrong or empty are errors, and one that is bei
     CHECK(result.exit_code == code);
     CHECK_THAT(result.err, Catch::Contains(reason));
   };
-  fails(folder.file("none-*.jsonl"), 1, "there is no such log");
+  fails(folder.file("none-*.jsonl"), 1, "log not found");
   fails(folder.write("wrong", log_of({0, 1}) + "hello\n"), 1, "line 3");
   fails(folder.write("empty", ""), 1, "no batches in 1 log");
   fails(folder.path(), 1, "a folder is not a debug log");
@@ -181,14 +181,14 @@ TEST_CASE("logs that are missing, wrong or empty are errors, and one that is bei
   for (const std::string idx :
        {"18446744073709551615", "99999999999999999999", "1e300", "-1", "1.5", "null"}) {
     fails(folder.write("huge", batch(R"("keys":["a"],"idx":)" + idx)), 1,
-          "line 1 is not of a debug log: 'idx' must be a whole number from 0 to");
+          "line 1 is not from a debug log: 'idx' must be a whole number from 0 to");
   }
   fails(folder.write("deep", batch(R"("keys":["a"],"idx":)" + std::string(200'000, '[') +
                                    std::string(200'000, ']'))),
-        1, "it is nested more than 16 deep");
-  fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "it has no 'keys'");
+        1, "nested more than 16 levels deep");
+  fails(folder.write("unkeyed", batch(R"("idx":0)")), 1, "'keys' is missing");
   fails(folder.write("numbers", batch(R"("idx":0,"keys":[1])")), 1, "must be a list of strings");
-  fails(folder.write("list", "[]\n"), 1, "it is not a JSON object");
+  fails(folder.write("list", "[]\n"), 1, "not a JSON object");
   fails(folder.write("good", log_of({0, 1})), 2, "map.gif");
   const std::string cut = folder.write("cut", log_of({0, 1, 2, 3}) + R"({"t":"Sav)");
   const auto result = run_energon({"analyze", cut});

@@ -1,4 +1,4 @@
-// Jobs that save by themselves and are killed at each change that their first save makes to the
+// Jobs with automatic checkpoints that are killed at each change that their first save makes to the
 // folder of checkpoints (tests/support/shared_faults).
 
 #include <algorithm>
@@ -60,7 +60,7 @@ struct SaveJob {
     return lines;
   }
 
-  // What each rank prints. The ranks run at the same time, and each must end well.
+  // The output of each rank. The ranks run at the same time, and each must succeed.
   std::vector<Words> run(int limit) const {
     std::vector<std::unique_ptr<RunningProgram>> ranks;
     for (int rank = 0; rank < world_size; ++rank) {
@@ -80,7 +80,7 @@ struct SaveJob {
   }
 };
 
-// Where in the stream all ranks began to print `lines`. All began at the same step.
+// The step at which all ranks started to print `lines`.
 std::size_t beginning(const std::vector<Words>& whole, const std::vector<Words>& lines) {
   const auto first = std::find(whole[0].begin(), whole[0].end(), lines[0].at(0));
   const std::size_t step = static_cast<std::size_t>(first - whole[0].begin());
@@ -93,7 +93,7 @@ std::size_t beginning(const std::vector<Words>& whole, const std::vector<Words>&
   return step;
 }
 
-// Runs energon; it is killed at its `change`-th change to the folders from the first one on whose
+// Runs energon and kills it at its `change`-th change to a folder, counted from the first one whose
 // path contains `where`.
 ProgramResult run_killed(const Words& arguments, const std::string& where, int change) {
   ::setenv("ENERGON_TEST_KILL_IN", where.c_str(), 1);
@@ -110,7 +110,7 @@ ProgramResult run_killed(const Words& arguments, const std::string& where, int c
 
 }  // namespace
 
-TEST_CASE("a job that is killed anywhere in its first save goes on at the next start",
+TEST_CASE("a job that is killed anywhere in its first save continues at the next start",
           "[cli][run][fork]") {
   const auto [world_size, killed] = GENERATE(std::pair{1, 0}, std::pair{2, 0}, std::pair{2, 1});
   const TempDir data;
@@ -125,7 +125,7 @@ TEST_CASE("a job that is killed anywhere in its first save goes on at the next s
     REQUIRE(change < 100);
     std::filesystem::remove_all(job.saved());
     for (int rank = 0; rank < world_size; ++rank) {
-      // Ranks before the killed one have saved, those after it have only begun.
+      // Ranks before the killed one have saved, those after it have only started.
       if (rank != killed) {
         const int limit = rank < killed ? kEvery : 1;
         REQUIRE(run_energon(job.arguments(rank, limit)).exit_code == 0);

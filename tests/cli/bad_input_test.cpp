@@ -39,7 +39,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   write_numbered_shards(folder, kTens);
   const std::string path = folder.path();
   check_refused({}, 2, "subcommand");
-  check_refused({"frobnicate"}, 2, "no sub-command 'frobnicate'");
+  check_refused({"frobnicate"}, 2, "unknown command 'frobnicate'");
   check_refused({"run"}, 2, "PATH");
   check_refused({"run", path, "--frobnicate"}, 2, "--frobnicate");
   check_refused({"run", path, "--num-workers", "two"}, 2, "two");
@@ -51,7 +51,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--shuffle-over-epochs", "0"}, 2, "shuffle-over-epochs");
   check_refused({"run", path, "--shuffle-over-epochs", "-1", "--epochs", "1"}, 2, "never ends");
   for (const std::string command : {"run", "bench"}) {
-    check_refused({command, path, "--epochs", "1", "--epoch-policy", "loop"}, 2, "have no end");
+    check_refused({command, path, "--epochs", "1", "--epoch-policy", "loop"}, 2, "never end");
   }
   check_refused({"run", path, "--mode", "val", "--shuffle-buffer-size", "9"}, 2, "--mode train");
   check_refused({"run", path, "--save-after", "3"}, 2, "--save-to");
@@ -61,7 +61,7 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--prefetch-factor", "1000000000"}, 2, "--prefetch-factor");
   check_refused({"run", path, "--batchsize", "3"}, 2, "did you mean --batch-size?");
   check_refused({"run", path, "--mode", "val", "--no-repeat", "--parallel-slices", "4"}, 2,
-                "--parallel-slices, --no-repeat are for --mode train");
+                "--parallel-slices, --no-repeat are only for --mode train");
   check_refused({"run", path, "--batch-size", "none"}, 2, "found 'none'");
   check_refused({"run", path, "--arena-limit-bytes", "2GB"}, 2,
                 "--arena-limit-bytes: expected a size in bytes, such as 4096 or 512MiB, from 1 to "
@@ -72,9 +72,10 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
                               "in 500ms or 2h, or none, found '{}'",
                               value));
     check_refused({"bench", path, "--seconds", value}, 2, "is not a number of seconds");
-    check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2, "three numbers");
+    check_refused({"prepare", path, "--split-ratio", "8,1," + value}, 2,
+                  "three non-negative numbers");
   }
-  check_refused({"bench"}, 2, "PATH is required");
+  check_refused({"bench"}, 2, "specify PATH");
   check_refused({"bench", path, "--any-settings"}, 2, "--compare");
   check_refused({"bench", path, "--limit", "0"}, 2, "--limit: '0'");
   check_refused({"bench", "--compare", "a.json"}, 2, "--compare");
@@ -82,27 +83,27 @@ TEST_CASE("a wrong command line is a usage error", "[cli]") {
   check_refused({"run", path, "--timeout", "0"}, 2, "found '0'");
   check_refused({"bench", path, "--seconds", "1e10"}, 2, "'1e10' is not a number of seconds");
   check_refused({"run", path, "--world-size", "2147483647"}, 1, "--world-size");
-  // As of a shell variable that is not set.
+  // As from an unset shell variable.
   for (const std::string option :
        {"--restore-from", "--save-to", "--debug-log", "--quarantine", "--auto-save"}) {
     check_refused({"run", path, "--limit", "1", option, ""}, 2, option + ": the value is empty");
   }
-  check_refused({"run", path, "--save-every", "5"}, 2, "there is no option --save-every");
-  check_refused({"run", "--save-every", "5", path}, 2, "there is no option --save-every");
+  check_refused({"run", path, "--save-every", "5"}, 2, "unknown option --save-every");
+  check_refused({"run", "--save-every", "5", path}, 2, "unknown option --save-every");
   check_refused({"checkpoint", "show", path, "--jsonn"}, 2,
-                "there is no option --jsonn; did you mean --json?");
-  check_refused({"run", path, "x"}, 2, "several paths must all be tars");
-  check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three numbers");
-  check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "none negative");
-  check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three numbers");
-  check_refused({"prepare", path, "--split-ratio", "8,1,x"}, 2, "three numbers");
+                "unknown option --jsonn; did you mean --json?");
+  check_refused({"run", path, "x"}, 2, "each must be a tar");
+  check_refused({"prepare", path, "--split-ratio", "0,0,0"}, 2, "three non-negative numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,-1,1"}, 2, "three non-negative numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,1"}, 2, "three non-negative numbers");
+  check_refused({"prepare", path, "--split-ratio", "8,1,x"}, 2, "three non-negative numbers");
   check_refused({"prepare", path, "--split-parts", "train"}, 2, "NAME:REGEX");
   check_refused({"get", path}, 2, "KEY");
-  check_refused({"get", path, "a", "--restore-key", "b"}, 2, "only one");
+  check_refused({"get", path, "a", "--restore-key", "b"}, 2, "either KEY");
   check_refused({"checkpoint"}, 2, "subcommand");
 }
 
-TEST_CASE("what does not exist is named", "[cli]") {
+TEST_CASE("errors name what does not exist", "[cli]") {
   const TempDir folder;
   const std::string missing = folder.file("missing");
   for (const std::string command : {"info", "lint", "preview", "run", "bench"}) {
@@ -124,12 +125,12 @@ TEST_CASE("what does not exist is named", "[cli]") {
                 "not a folder");
   check_refused({"run", folder.path(), "--shuffle-over-epochs", "none", "--parallel-slices", "4"},
                 1, "slices");
-  // Before the first batch, not when the state is there.
+  // Before the first batch, not when the state is written.
   check_refused({"run", folder.path(), "--save-after", "9", "--save-to", "/proc/energon.state"}, 1,
                 "--save-to cannot be written");
   check_refused({"run", folder.path(), "--save-after", "9", "--save-to", folder.path()}, 1,
                 "the output is a folder");
-  // Flags, not the names of the options that they set.
+  // Errors name flags, not the options that they set.
   check_refused({"run", folder.path(), "--world-size", "2", "--logical-shards", "5"}, 1,
                 "--logical-shards is 5, which is not a multiple of --world-size 2");
   check_refused({"run", folder.path(), "--save-after", "0", "--save-to", missing + "/state"}, 1,
@@ -141,7 +142,7 @@ TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
   write_numbered_shards(folder, kTens);
   REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
   const auto run_refused = [&](const std::string& reason) {
-    // A shard is checked at its first read, so the first batch has samples of all.
+    // A shard is checked at its first read, so the first batch has samples of all shards.
     check_refused({"run", folder.path(), "--batch-size", "30", "--limit", "1"}, 1, reason);
   };
   check_refused({"run", folder.path(), "--split", "tets"}, 1, "train");
@@ -164,7 +165,7 @@ TEST_CASE("damaged datasets are refused with the file at fault", "[cli]") {
   run_refused("energon prepare");
 }
 
-TEST_CASE("a rank without samples says so instead of waiting forever", "[cli]") {
+TEST_CASE("a rank without samples reports an error instead of waiting forever", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {1});
   for (const std::string command : {"run", "bench"}) {
@@ -172,7 +173,7 @@ TEST_CASE("a rank without samples says so instead of waiting forever", "[cli]") 
   }
 }
 
-TEST_CASE("a truncated plain tar is refused with its byte", "[cli]") {
+TEST_CASE("a truncated plain tar is refused with the byte offset", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {10});
   const std::string shard = energon::read_file(folder.file("shard-000.tar"));
@@ -180,7 +181,7 @@ TEST_CASE("a truncated plain tar is refused with its byte", "[cli]") {
   check_refused({"run", folder.path(), "--limit", "1"}, 1, "byte");
 }
 
-TEST_CASE("batches that came before a fault are printed", "[cli]") {
+TEST_CASE("batches before a fault are printed", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, {10});
   REQUIRE(
@@ -210,7 +211,7 @@ TEST_CASE("help and version are printed on standard output", "[cli]") {
   CHECK_THAT(run_energon({"run", "--help"}).out, Catch::Contains("--save-after"));
 }
 
-TEST_CASE("run has its earlier name, dump, which help does not show", "[cli]") {
+TEST_CASE("run has an old name, dump, which help does not show", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {folder.path(), "--num-workers", "0", "--limit", "3"};
@@ -234,7 +235,7 @@ TEST_CASE("samples of tars and JSONL files above --max-sample-bytes are errors",
   }
 }
 
-TEST_CASE("outputs that are no files are refused at the start, devices are kept", "[cli][fork]") {
+TEST_CASE("outputs that are not files are refused at the start, devices are kept", "[cli][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, {2});
   check_refused({"run", folder.path(), "--save-after", "1", "--save-to", folder.path()}, 1,
@@ -253,7 +254,7 @@ TEST_CASE("outputs that are no files are refused at the start, devices are kept"
   CHECK(std::filesystem::is_character_file(folder.file("null")) == has_device);
 }
 
-TEST_CASE("an output that cannot be is refused before the work", "[cli]") {
+TEST_CASE("an impossible output is refused before the work", "[cli]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const TempDir outputs;

@@ -1,4 +1,4 @@
-// energon bench --compare over results that are written here, so that their numbers are known.
+// energon bench --compare with results that are written here, so that their numbers are known.
 
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// A result whose repetitions took a second each and delivered so many samples.
+// A result whose repetitions took a second each and delivered these numbers of samples.
 Json result_of(const std::vector<int>& samples, const std::string& workers = "1") {
   Json json = {{"bench_version", 1},
                {"program", "energon-cpp 1"},
@@ -78,7 +78,7 @@ TEST_CASE("results whose repetitions are apart are compared by their medians", "
                              !Catch::Contains("No claim"));
 }
 
-TEST_CASE("nothing is claimed of results that overlap or have no spread", "[cli][bench]") {
+TEST_CASE("no difference is claimed for results that overlap or have no spread", "[cli][bench]") {
   const auto overlapping =
       Compared(result_of({1000, 1200, 1500}), result_of({1500, 1800, 1900})).run();
   CHECK(overlapping.exit_code == 0);
@@ -91,7 +91,7 @@ TEST_CASE("nothing is claimed of results that overlap or have no spread", "[cli]
                              Catch::Contains("No claim: one repetition has no spread"));
 }
 
-TEST_CASE("results of different settings are compared on request only", "[cli][bench]") {
+TEST_CASE("results with different settings are compared on request only", "[cli][bench]") {
   Json other = result_of({2000, 2000}, "2");
   other["settings"]["--touch"] = true;
   other["machine"]["cores"] = 8;
@@ -106,15 +106,15 @@ TEST_CASE("results of different settings are compared on request only", "[cli][b
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Catch::Contains("\n--num-workers is 1 in A and 2 in B\n") &&
                              Catch::Contains("\n--touch is not set in A and true in B\n") &&
-                             Catch::Contains("\nother machine: cores is 2 in A and 8 in B\n") &&
+                             Catch::Contains("\ndifferent machine: cores is 2 in A and 8 in B\n") &&
                              !Catch::Contains("is 2026"));
 }
 
-TEST_CASE("what is no result of bench is refused with the place", "[cli][bench]") {
+TEST_CASE("a file that is not a result of bench is refused with the place", "[cli][bench]") {
   const Json good = result_of({1, 2});
   Json other = good;
   other["bench_version"] = 9;
-  Compared(good, other).check_refused("version 9, this program knows 1");
+  Compared(good, other).check_refused("version 9, this program reads version 1");
   other = good;
   other["repetitions"][1]["seconds"] = 0;
   Compared(good, other).check_refused("result.repetitions[1]: expected samples and a time");
@@ -153,5 +153,5 @@ TEST_CASE("two runs with the same flags can be compared, other flags are refused
   CHECK_THAT(result.out, Catch::Contains("5 repetitions") && !Catch::Contains(" is "));
   const auto refused = run_energon({"bench", "--compare", names[0], names[1], "--batch-size", "4"});
   CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.err, Catch::Contains("leave out --batch-size"));
+  CHECK_THAT(refused.err, Catch::Contains("omit --batch-size"));
 }

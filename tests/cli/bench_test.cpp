@@ -63,7 +63,8 @@ TEST_CASE("bench measures an epoch, with figures for each process", "[cli][bench
   CHECK(loader.at("failures").empty());
 }
 
-TEST_CASE("bench shows what limits the loader, and what was left out", "[cli][bench][fork]") {
+TEST_CASE("bench shows what limits the loader, and which samples were left out",
+          "[cli][bench][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   run_energon({"run", folder.path(), "--limit", "1"});  // indexes the shards
@@ -84,8 +85,7 @@ TEST_CASE("bench shows what limits the loader, and what was left out", "[cli][be
                              Catch::Contains("shard-002.tar"));
 }
 
-TEST_CASE("a repetition of bench ends after the batches or the time that it was given",
-          "[cli][bench]") {
+TEST_CASE("a repetition of bench ends after the given batches or time", "[cli][bench]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const auto batches =
@@ -97,13 +97,13 @@ TEST_CASE("a repetition of bench ends after the batches or the time that it was 
   REQUIRE(seconds.at("repetitions").size() == 3);
   CHECK(seconds.at("repetitions")[2].at("seconds").get<double>() >= 0.05);
   CHECK(seconds.at("warmup_batches").get<int>() > 0);
-  // Batches of warm-up would otherwise leave the first repetition a part of an epoch.
+  // Otherwise the warm-up would leave only a part of an epoch for the first repetition.
   const auto epochs = bench_json({folder.path(), "--epochs", "1", "--warmup-batches", "7"});
   CHECK(epochs.at("warmup_batches") == 55);
   CHECK(epochs.at("repetitions")[0].at("samples") == 55);
 }
 
-TEST_CASE("bench prints the median and the spread, and one repetition without", "[cli][bench]") {
+TEST_CASE("bench prints median and spread, but not for one repetition", "[cli][bench]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const auto several = run_energon({"bench", folder.path(), "--limit", "30", "--no-progress"});
@@ -163,7 +163,7 @@ TEST_CASE("Ctrl-C ends a bench with the numbers until then", "[cli][bench]") {
   CHECK_THAT(result.out, Catch::Contains("throughput:") && Catch::Contains("verdict:"));
 }
 
-TEST_CASE("Ctrl-C in the warm-up of a bench says that nothing was measured", "[cli][bench]") {
+TEST_CASE("Ctrl-C in the warm-up of a bench warns that nothing was measured", "[cli][bench]") {
   const TempDir folder;
   const TempDir logs;
   write_numbered_shards(folder, kTens);

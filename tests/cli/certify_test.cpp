@@ -36,12 +36,12 @@ std::string text_of(const Words& lines) {
   return text;
 }
 
-// A job that changes its layout; the output of its ranks is in files.
+// A job that changes its layout. Writes the output of its ranks to files.
 class MovingJob {
  public:
   explicit MovingJob(const TempDir& data) : data_(data) {}
 
-  /// Runs all ranks from where the job was saved until `end`; saves it after `steps`.
+  /// Runs all ranks from the saved position of the job until `end`, and saves it after `steps`.
   void run(int world_size, int workers, const Words& end, int steps) {
     const Words layout = {"--world-size", std::to_string(world_size), "--num-workers",
                           std::to_string(workers)};
@@ -88,7 +88,7 @@ TEST_CASE("two jobs that read the same data have the same global batches on any 
   const TempDir data;
   write_numbered_shards(data, kTens);
   MovingJob job(data);
-  job.run(4, 2, {"--limit", "11"}, 10);  // one step more than is saved: it comes again
+  job.run(4, 2, {"--limit", "11"}, 10);  // a step more than is saved, which is repeated
   job.run(2, 3, {"--limit", "13"}, 13);
   job.run(8, 1, {"--limit", "9"}, 9);  // micro batches 66 to 137
   const TempDir files;
@@ -120,7 +120,7 @@ TEST_CASE("two jobs that read the same data have the same global batches on any 
   CHECK(other[0] != lines[0]);
 }
 
-TEST_CASE("a difference is found in the global batch where it is", "[cli][certify]") {
+TEST_CASE("a difference is found in its global batch", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   Words lines = run_lines(data.path(), kFlags + Words{"--limit", "40"});
@@ -131,7 +131,7 @@ TEST_CASE("a difference is found in the global batch where it is", "[cli][certif
   };
   const auto expected = certified();
   REQUIRE(expected.size() == 4);
-  // Micro batches 12 and 17 in each other's place.
+  // Micro batches 12 and 17 are swapped.
   auto first = nlohmann::json::parse(lines[12]);
   auto second = nlohmann::json::parse(lines[17]);
   REQUIRE(first.at("micro_batch") == 12);
@@ -147,7 +147,8 @@ TEST_CASE("a difference is found in the global batch where it is", "[cli][certif
   }
 }
 
-TEST_CASE("micro batches that are missing are named, after what is whole", "[cli][certify][fork]") {
+TEST_CASE("missing micro batches are named after the complete global batches",
+          "[cli][certify][fork]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   MovingJob job(data);
@@ -163,7 +164,7 @@ TEST_CASE("micro batches that are missing are named, after what is whole", "[cli
   CHECK_THAT(
       missing.err,
       Catch::Contains("7 micro batches of epoch 0 are missing: 17, 19, 21, 23, 25, 27, 29;"));
-  // Without the first layout the stream begins later, at a whole global batch.
+  // Without the first layout, the stream starts later, with a whole global batch.
   CHECK(json_lines(certify(Words(job.outputs().begin() + 4, job.outputs().end())).out) ==
         std::vector<nlohmann::json>(whole.begin() + 2, whole.end()));
 }
@@ -190,18 +191,17 @@ TEST_CASE("epochs that end unevenly are certified to their end", "[cli][certify]
   CHECK(found.out == expected.out);
 }
 
-TEST_CASE("a rank that has nothing left of an epoch still says that it ended",
-          "[cli][certify][fork]") {
+TEST_CASE("a rank with nothing left of an epoch still prints its end", "[cli][certify][fork]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   MovingJob job(data);
-  job.run(8, 1, {"--epochs", "2", "--limit", "4"}, 4);  // rank 7, of three, began the next
+  job.run(8, 1, {"--epochs", "2", "--limit", "4"}, 4);  // rank 7, with three, began the next
   job.run(4, 0, {"--epochs", "2", "--limit", "1000"}, 0);
   const TempDir files;
   const std::string alone =
       files.write("alone.jsonl", text_of(run_lines(data.path(), kFlags + Words{"--epochs", "2"})));
   CHECK(certify(job.outputs()).out == certify({alone}).out);
-  // Logical shard 7 said that its epoch 0 ended when it was alone on a rank.
+  // The end of epoch 0 of logical shard 7 was printed when it was alone on a rank.
   const std::string rank = energon::read_file(job.outputs().back());
   CHECK_THAT(rank, Catch::Contains(R"({"rank":3,"end_of_epoch":0,"of_logical_shards":[3],)"
                                    R"("micro_batches":[4],"logical_shards":8})"));
@@ -209,7 +209,7 @@ TEST_CASE("a rank that has nothing left of an epoch still says that it ended",
                                    R"("micro_batches":[4,3],"logical_shards":8})"));
 }
 
-TEST_CASE("a run that is lost at the end of an epoch is noticed", "[cli][certify][fork]") {
+TEST_CASE("a lost run at the end of an epoch is noticed", "[cli][certify][fork]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   MovingJob job(data);
@@ -231,12 +231,12 @@ TEST_CASE("a run that is lost at the end of an epoch is noticed", "[cli][certify
     CHECK_THAT(result.err, Catch::Contains(reason));
   };
   without({3}, "10 micro batches of epoch 0 are missing: 11, 13, 15, 17, 19, 21, 23, 25, 27, 29;");
-  // Rank 0 says again, after its restart, that the epoch ended, and after how many.
+  // After its restart, rank 0 prints the end of the epoch, with the number of batches, again.
   without({2}, "11 micro batches of epoch 0 are missing: 10, 12, 14,");
   without({2, 3}, "micro batches of epoch 0 are missing: 10, 11, 12,");
 }
 
-TEST_CASE("lines that are lost around the end of an epoch are noticed", "[cli][certify]") {
+TEST_CASE("lost lines around the end of an epoch are noticed", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   const Words lines = run_lines(data.path(), kFlags + Words{"--epochs", "3"});
@@ -259,7 +259,7 @@ TEST_CASE("lines that are lost around the end of an epoch are noticed", "[cli][c
   CHECK_THAT(without(32, 33).err, Catch::Contains("1 micro batches of epoch 1 are missing: 0;"));
 }
 
-TEST_CASE("files that are not such output are refused with the line", "[cli][certify]") {
+TEST_CASE("files without certificates are refused with the line", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir files;
@@ -270,20 +270,20 @@ TEST_CASE("files that are not such output are refused with the line", "[cli][cer
   };
   const Words lines = run_lines(data.path(), kFlags + Words{"--limit", "9"});
   refused(text_of(run_lines(data.path(), {"--limit", "2"})),
-          "line 1 is not of a run with --certificate");
+          "line 1 is not from a run with --certificate");
   refused(lines[0] + "\nnonsense\n" + lines[1] + "\n",
-          "line 2 is not of a run with --certificate and --logical-shards: it is not JSON");
+          "line 2 is not from a run with --certificate and --logical-shards: not JSON");
   const Words more =
       run_lines(data.path(), {"--logical-shards", "4", "--limit", "1", "--certificate"});
-  refused("", "there is no line in these files");
-  refused(text_of(lines + more), "4 logical shards, the lines before of one of 8");
+  refused("", "the files contain no lines");
+  refused(text_of(lines + more), "4 logical shards, but 8 on earlier lines");
   auto changed = nlohmann::json::parse(lines[3]);
   changed["batch_certificate"] = "0123456789abcdef";
-  refused(text_of(lines) + changed.dump() + "\n", "micro batch 3 of epoch 0 was there before");
+  refused(text_of(lines) + changed.dump() + "\n", "micro batch 3 of epoch 0 occurred before");
   changed["batch_certificate"] = "0123456789abcdeg";
   refused(changed.dump() + "\n", "16 hexadecimal digits");
   CHECK_THAT(certify({files.file("nothing")}).err,
-             Catch::Contains("there is no such file with the output of a run"));
+             Catch::Contains("file with the output of a run not found"));
   CHECK_THAT(certify({data.path()}).err, Catch::Contains("a folder is not a run"));
   CHECK(certify({data.path()}).exit_code == 1);
 
@@ -297,16 +297,17 @@ TEST_CASE("files that are not such output are refused with the line", "[cli][cer
   refused(with("logical_shards", nlohmann::json::array({1})),
           "whole number from 0 to 9007199254740992, found array");
   refused(with("micro_batch", std::uint64_t{1} << 63), "whole number from 0 to 9007199254740992");
-  refused(with("logical_shards", std::int64_t{1} << 40), "no job of 1099511627776 logical shards");
+  refused(with("logical_shards", std::int64_t{1} << 40),
+          "cannot have 1099511627776 logical shards");
   refused(R"({"logical_shards":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}\n",
-          "it is nested more than 16 deep");
+          "nested more than 16 levels deep");
   const std::string end = R"({"end_of_epoch":0,"logical_shards":8,"of_logical_shards":)";
-  refused(end + R"([8],"micro_batches":[1]})" + "\n", "no logical shard 8 of 8");
-  refused(end + R"([0,1],"micro_batches":[1]})" + "\n", "1 numbers in 'micro_batches' for 2");
+  refused(end + R"([8],"micro_batches":[1]})" + "\n", "logical shard 8 of 8 cannot");
+  refused(end + R"([0,1],"micro_batches":[1]})" + "\n", "'micro_batches' has 1 numbers for 2");
   refused(end + R"([0],"micro_batches":[1]})" + "\n" + end + R"([0],"micro_batches":[2]})" + "\n",
           "ended after 1 micro batches before, now after 2");
   refused(text_of(lines) + end + R"([3],"micro_batches":[0]})" + "\n",
-          "micro batch 3 of epoch 0 is there, and a line that says");
+          "micro batch 3 of epoch 0 comes after the end of its logical shard");
 
   const auto cut = certify({files.write("cut.jsonl", text_of(lines) + R"({"rank":0,"wor)")});
   CHECK(cut.exit_code == 0);
@@ -314,7 +315,7 @@ TEST_CASE("files that are not such output are refused with the line", "[cli][cer
   CHECK(json_lines(cut.out).size() == 1);
 }
 
-TEST_CASE("large numbers are no large work", "[cli][certify]") {
+TEST_CASE("large numbers do not cause much work", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir files;
@@ -336,7 +337,7 @@ TEST_CASE("large numbers are no large work", "[cli][certify]") {
              Catch::Contains("3999999999999 micro batches of epoch 0 are missing: 1, 2, "));
 }
 
-TEST_CASE("a file is taken by its name, though it looks like a pattern", "[cli][certify]") {
+TEST_CASE("an existing file is used even if its name looks like a pattern", "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
   const TempDir files;
@@ -346,7 +347,7 @@ TEST_CASE("a file is taken by its name, though it looks like a pattern", "[cli][
   CHECK(json_lines(result.out).size() == 1);
 }
 
-TEST_CASE("epochs that end without a word are labelled as the loader counts them",
+TEST_CASE("epochs whose end is not reported are numbered as the loader counts them",
           "[cli][certify]") {
   const TempDir data;
   write_numbered_shards(data, kTens);
@@ -369,7 +370,7 @@ TEST_CASE("epochs that end without a word are labelled as the loader counts them
                       "end of 1: [2,2]", "2:0"});
   const Words strict = labels(run_lines(data.path(), flags + Words{"--limit", "9"}));
   CHECK(strict == loop);
-  // From a saved position in the middle of the second epoch, too.
+  // Also from a saved position in the middle of the second epoch.
   const TempDir files;
   run_lines(data.path(), flags + Words{"--epoch-policy", "loop", "--limit", "6", "--save-after",
                                        "6", "--save-to", files.file("s.state")});

@@ -1,6 +1,5 @@
-// energon checkpoint import: states that the real Energon saved
-// (python/tests/energon_states/stored) go on, and what is no such state, or not of this job, is
-// refused.
+// energon checkpoint import: jobs continue from states that the real Energon saved
+// (python/tests/energon_states/stored); other files, and states of other jobs, are refused.
 
 #include <signal.h>
 
@@ -68,7 +67,7 @@ Batches batches_in(const std::string& printed) {
   return batches;
 }
 
-// Data, and a folder for states with one that is there already.
+// Data, and a folder with an existing state.
 struct Job {
   Job() { write_numbered_shards(data, kShards); }
 
@@ -76,7 +75,7 @@ struct Job {
     return run_energon(Words{"checkpoint", "import", data.path(), file, "--output", output} +
                        flags);
   }
-  // Its error. An existing file stays, a new one is not made.
+  // The error of an import. An existing output is kept, a new one is not created.
   std::string refused(const std::string& file, const Words& flags) const {
     states.write("job.state", "what was there");
     const auto result = import(file, flags);
@@ -140,7 +139,7 @@ Words replaced(Words flags, const std::string& flag, const std::string& value) {
 
 }  // namespace
 
-TEST_CASE("states of Energon go on with the batch that came next there",
+TEST_CASE("jobs continue from states of Energon with the batch that came next there",
           "[cli][checkpoint][fork]") {
   const Job job;
   int ranks = 0;
@@ -171,7 +170,7 @@ TEST_CASE("states of Energon go on with the batch that came next there",
   CHECK(ranks == 4);
 }
 
-TEST_CASE("a state of Energon of another job is refused, with what to look at",
+TEST_CASE("a state of Energon of another job is refused with the options to check",
           "[cli][checkpoint][fork]") {
   const Job job;
   const std::string shuffled = stored("shuffled.pt");
@@ -190,7 +189,7 @@ TEST_CASE("a state of Energon of another job is refused, with what to look at",
              Catch::Contains("--max-samples-per-sequence"));
   CHECK_THAT(refused_with("--seed-offset", "1"), Catch::Contains("look at the seed offset"));
   CHECK_THAT(refused_with("--num-workers", "2"),
-             Catch::Contains("--num-workers is 2, but the states are of 0 workers"));
+             Catch::Contains("--num-workers is 2, but the states have 0 workers"));
   CHECK_THAT(job.refused(workers, replaced(of_workers, "--mode", "val")),
              Catch::Contains("whether it is for training"));
   CHECK_THAT(refused_with("--world-size", "2"), Catch::Contains("look at"));
@@ -214,7 +213,7 @@ TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint][fork
   CHECK_FALSE(std::filesystem::exists(job.output));
 }
 
-TEST_CASE("files that are no states of Energon are refused, and nothing of them is run",
+TEST_CASE("files that are not states of Energon are refused without running any code in them",
           "[cli][checkpoint][fork]") {
   const Job job;
   const Words flags = flags_of("shuffled.pt");
@@ -238,14 +237,14 @@ TEST_CASE("files that are no states of Energon are refused, and nothing of them 
              Catch::Contains("a dict with the entries 'model'"));
 }
 
-TEST_CASE("a state of Energon is not replaced by what is made of it", "[cli][checkpoint]") {
+TEST_CASE("a state of Energon is not replaced by its converted state", "[cli][checkpoint]") {
   const Job job;
   const std::string content = energon::read_file(stored("shuffled.pt"));
   job.states.write("rank.pt", content);
   std::filesystem::create_symlink(job.states.file("rank.pt"), job.output);
   const auto result = job.import(job.states.file("rank.pt"), flags_of("shuffled.pt"));
   CHECK(result.exit_code != 0);
-  CHECK_THAT(result.err, Catch::Contains("--output would replace a state of Energon"));
+  CHECK_THAT(result.err, Catch::Contains("--output would overwrite an input state of Energon"));
   CHECK(energon::read_file(job.states.file("rank.pt")) == content);
 }
 

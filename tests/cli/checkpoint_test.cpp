@@ -1,4 +1,4 @@
-// energon checkpoint and run on several layouts, as a user runs them.
+// energon checkpoint and run on several layouts, as a user calls them.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,7 @@ using energon::testing::Words;
 
 namespace {
 
-// A dataset, and a job of two ranks over it that was saved after 5 batches each.
+// A dataset, and a job of two ranks that was saved after 5 batches each.
 struct SavedJob {
   SavedJob() {
     write_numbered_shards(data, kTens);
@@ -50,7 +50,7 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a job that was rescaled on the command line goes on with its stream",
+TEST_CASE("a job that was rescaled on the command line continues its stream",
           "[cli][checkpoint][fork]") {
   const SavedJob saved;
   const Words whole = keys_of(run_lines(saved.data.path(), saved.flags + Words{"--limit", "40"}));
@@ -107,7 +107,7 @@ TEST_CASE("certificates of two layouts are equal", "[cli][checkpoint][fork]") {
   CHECK(certificate(saved.files[0]) != certificate(saved.files[1]));
 }
 
-TEST_CASE("merge refuses ranks that are missing, double, or of other steps",
+TEST_CASE("merge refuses missing ranks, duplicate ranks, and ranks at other steps",
           "[cli][checkpoint][fork]") {
   const SavedJob saved;
   const std::string output = saved.states.file("other.state");
@@ -122,7 +122,7 @@ TEST_CASE("merge refuses ranks that are missing, double, or of other steps",
   CHECK_THAT(refused({saved.job, saved.files[0]}), Catch::Contains("whole job"));
 }
 
-TEST_CASE("verify and diff say what is wrong", "[cli][checkpoint][fork]") {
+TEST_CASE("verify and diff report what is wrong", "[cli][checkpoint][fork]") {
   const SavedJob saved;
   CHECK(run_energon({"checkpoint", "verify", saved.job, saved.data.path()}).exit_code == 0);
   CHECK(run_energon({"checkpoint", "diff", saved.job, saved.job}).exit_code == 0);
@@ -145,7 +145,7 @@ TEST_CASE("verify and diff say what is wrong", "[cli][checkpoint][fork]") {
   CHECK_THAT(flipped.err, Catch::Contains("flipped.state") && Catch::Contains("checksum"));
 }
 
-TEST_CASE("diff and verify say where something is different, not all that is there",
+TEST_CASE("diff and verify print the place of a difference, not all content",
           "[cli][checkpoint][fork]") {
   const SavedJob saved;
   const std::string rescaled = saved.states.file("rescaled.state");
@@ -169,7 +169,7 @@ TEST_CASE("diff and verify say where something is different, not all that is the
   }
 }
 
-TEST_CASE("rescale says which virtual epochs continue those of the job",
+TEST_CASE("rescale prints the length of virtual epochs that continues those of the job",
           "[cli][checkpoint][fork]") {
   SavedJob saved;
   const Words order = saved.flags + Words{"--virtual-epoch-length"};
@@ -196,8 +196,7 @@ TEST_CASE("rescale says which virtual epochs continue those of the job",
   CHECK(rest == 8);
 }
 
-TEST_CASE("rescale refuses layouts that cannot be, with those that can",
-          "[cli][checkpoint][fork]") {
+TEST_CASE("rescale refuses impossible layouts and names possible ones", "[cli][checkpoint][fork]") {
   const SavedJob saved;
   const auto refused = [&](const Words& flags) {
     const auto result = run_energon(
@@ -211,7 +210,7 @@ TEST_CASE("rescale refuses layouts that cannot be, with those that can",
   CHECK_THAT(refused({"--world-size", "6", "--num-workers", "2"}), Catch::Contains("at most 6"));
 }
 
-TEST_CASE("which-keys and which-step say what run delivered", "[cli][checkpoint][fork]") {
+TEST_CASE("which-keys and which-step agree with the output of run", "[cli][checkpoint][fork]") {
   const SavedJob saved;
   std::string text;
   for (const std::string rank : {"0", "1"}) {
@@ -249,7 +248,7 @@ TEST_CASE("which-keys and which-step say what run delivered", "[cli][checkpoint]
   CHECK_THAT(foreign.err, Catch::Contains("batch_size: 3, expected 2"));
 }
 
-TEST_CASE("which-step finds all samples of a key, whatever way the data is written",
+TEST_CASE("which-step finds all samples of a key, however the path is written",
           "[cli][checkpoint][fork]") {
   const energon::testing::TempDir folder;
   energon::testing::write_prepared(folder, {.name = "a", .counts = {10}});

@@ -1,4 +1,4 @@
-// What the commands say of shards that were cut, damaged or replaced.
+// What the commands report about truncated, damaged and replaced shards.
 
 #include <filesystem>
 #include <string>
@@ -41,7 +41,7 @@ ProgramResult prepare(const std::string& path, const Words& more = {}) {
 
 }  // namespace
 
-TEST_CASE("run, info, prepare and lint tell of a tar without its end, or fail if asked to",
+TEST_CASE("run, info, prepare and lint warn about a tar without its end, or fail if strict",
           "[cli][damage]") {
   const TempDir folder;
   folder.write("a.tar", three_samples("a").text());
@@ -72,7 +72,7 @@ TEST_CASE("run, info, prepare and lint tell of a tar without its end, or fail if
   }
 }
 
-TEST_CASE("run, info, get, lint and prepare tell of an index without its shard", "[cli][damage]") {
+TEST_CASE("run, info, get, lint and prepare report an index without its shard", "[cli][damage]") {
   const TempDir folder;
   folder.write("a.tar", three_samples("a").end().text());
   folder.write("b.tar", three_samples("b").end().text());
@@ -109,7 +109,7 @@ TEST_CASE("get compares a sample with the parts that the database lists", "[cli]
   CHECK_THAT(result.err, Catch::Contains("(cls, seg, txt) that differ"));
 }
 
-TEST_CASE("with --on-error skip nothing is delivered that lacks a part", "[cli][damage]") {
+TEST_CASE("with --on-error skip no sample that lacks a part is delivered", "[cli][damage]") {
   const TempDir folder;
   folder.write("a.tar", three_samples("a").end().text());
   run_energon({"info", folder.path()});  // indexes it
@@ -162,7 +162,8 @@ TEST_CASE("a shard that was replaced, or lost its checksums, is named", "[cli][d
   }
 }
 
-TEST_CASE("a cut tar with an older index is an error, and the index stays", "[cli][damage]") {
+TEST_CASE("a truncated tar with an older index is an error, and the index is kept",
+          "[cli][damage]") {
   const TempDir folder;
   const std::string tar = three_samples("a").end().text();
   folder.write("a.tar", tar);

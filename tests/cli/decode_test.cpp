@@ -1,4 +1,4 @@
-// --decode of get and run: what the decoders make, as a user sees it.
+// --decode of get and run: decoded values as a user sees them.
 
 #include <string>
 
@@ -38,7 +38,7 @@ void write_shard(const TempDir& folder, const std::string& json = R"({"width": 1
 
 }  // namespace
 
-TEST_CASE("get --decode shows what the decoders make of a sample", "[cli][decode]") {
+TEST_CASE("get --decode shows the decoded sample", "[cli][decode]") {
   const TempDir folder;
   write_shard(folder);
   const auto shown = run_energon({"get", folder.path(), "s3", "--decode", "rgb8"});
@@ -78,7 +78,7 @@ TEST_CASE("get --decode writes one part in the format of the file's name", "[cli
   CHECK_THAT(no_mode.err, Catch::Contains("no image mode 'rgb16'"));
 }
 
-TEST_CASE("run --decode digests what the decoders make, with any number of workers",
+TEST_CASE("run --decode prints digests of decoded values, with any number of workers",
           "[cli][decode][fork]") {
   const TempDir folder;
   write_shard(folder);

@@ -49,7 +49,7 @@ RunningProgram::RunningProgram(const std::vector<std::string>& arguments) {
   }
   output_ = UniqueFd(ends[0]);
   const UniqueFd write_end(ends[1]);
-  // It ends with this process; alarm() below ends this process if the program hangs.
+  // The program ends with this process; alarm() below ends this process if the program hangs.
   std::vector<std::string> words = {ENERGON_TEST_GUARD, std::to_string(::getpid()),
                                     may_fork() ? "fork" : "no-fork", ENERGON_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -32,7 +32,7 @@ class RunningProgram {
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
 
-  /// The next line of its output, without the end of line; empty at the end.
+  /// The next line of its output, without the end of line, or an empty string at the end.
   std::string read_line();
   /// Closes our end of the pipe, as `head` does.
   void close_output() { output_.reset(); }
@@ -52,7 +52,7 @@ class RunningProgram {
 using Words = std::vector<std::string>;
 Words operator+(Words words, const Words& more);
 
-/// Runs it to its end. Standard input is empty; caches go to a folder of the test.
+/// Runs the program to its end. Standard input is empty; caches go to a folder of the test.
 ProgramResult run_energon(const std::vector<std::string>& arguments);
 
 /// The lines of `text` as JSON.

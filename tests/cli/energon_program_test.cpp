@@ -1,4 +1,5 @@
-// What runs the program for the other cases: it ends with its test, and may not fork in any.
+// The functions that run the program for the other cases: it ends with its test, and may fork only
+// in cases with the tag.
 
 #include "tests/cli/energon_program.h"
 

@@ -1,4 +1,4 @@
-// States and restore keys of a program with functions of its own, explained by the plain program
+// States and restore keys of a program with its own functions, explained by the plain program
 // `energon`.
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using energon::testing::Words;
 
 namespace {
 
-// Counts the characters of a text.
+// Counts the characters of a string.
 Sample encode(Sample sample, CallContext&) {
   const auto size = static_cast<std::int64_t>(sample.bytes("txt").size());
   sample.fields = {{"length", size}};
@@ -123,7 +123,7 @@ TEST_CASE("which-keys, which-step and get explain a job with an encoder",
                                    "Packing(7)[Map(3)/Webdataset(0,41),Map(9)/Webdataset(0,5)]"});
   CHECK(single.exit_code == 0);
   CHECK_THAT(single.out, Catch::Contains("000041") && Catch::Contains("000005") &&
-                             Catch::Contains("as they lie in the data"));
+                             Catch::Contains("as stored in the data"));
   const auto outside =
       run_energon({"get", folder.path(), "--restore-key", "Map(1)/Webdataset(0,55)"});
   CHECK(outside.exit_code == 1);
@@ -135,7 +135,7 @@ TEST_CASE("which-keys, which-step and get explain a job with an encoder",
   CHECK_THAT(foreign.err, Catch::Contains("8, expected 7"));
 }
 
-TEST_CASE("a job whose functions decide what a batch has is not explained by a guess",
+TEST_CASE("a job whose functions choose the samples of a batch is not explained by a guess",
           "[cli][checkpoint]") {
   const TempDir folder;
   const TempDir states;
@@ -161,13 +161,13 @@ TEST_CASE("a job whose functions decide what a batch has is not explained by a g
       {"which-keys", folder.path(), state, "0", "--batch-size", "3", "--shuffle-buffer-size", "7"});
   CHECK(refused.exit_code == 1);
   CHECK_THAT(refused.err, Catch::Contains("Packing") && Catch::Contains("--restore-key"));
-  // Its keys are.
+  // Its keys can be found.
   const auto got =
       run_energon({"get", folder.path(), "--json", "--restore-key", batch->restore_key.text()});
   CHECK(nlohmann::json::parse(got.out).at("keys") == batch->keys.strings());
 }
 
-TEST_CASE("which-keys and which-step know the samples that could not be decoded",
+TEST_CASE("which-keys and which-step leave out samples that could not be decoded",
           "[cli][checkpoint][fork]") {
   const TempDir data;
   const TempDir states;
@@ -258,7 +258,7 @@ TEST_CASE("a job whose functions left out samples is not explained without them"
   }
 }
 
-TEST_CASE("a state names the flags that its job had", "[cli][checkpoint]") {
+TEST_CASE("an error names the flags of the job in the state", "[cli][checkpoint]") {
   const TempDir folder;
   const TempDir states;
   SavableDataLoader loader(energon::train_pipeline(numbered_dataset(folder, kTens), options()), {});

@@ -65,7 +65,7 @@ TEST_CASE("get finds samples and parts of plain and of prepared shards", "[cli][
   CHECK(energon::read_file(out + "txt") == "three");
 }
 
-TEST_CASE("get names what there is when something is not there", "[cli][get]") {
+TEST_CASE("get names what exists if something does not", "[cli][get]") {
   const TempDir folder;
   write_shards(folder);
   const auto no_key = run_energon({"get", folder.path(), "d/9"});
@@ -77,7 +77,7 @@ TEST_CASE("get names what there is when something is not there", "[cli][get]") {
   const auto no_folder =
       run_energon({"get", folder.path(), "d/3", "--output", folder.file("a.tar")});
   CHECK(no_folder.exit_code == 1);
-  CHECK_THAT(no_folder.err, Catch::Contains("for one part ask for KEY.part"));
+  CHECK_THAT(no_folder.err, Catch::Contains("to write one part, ask for KEY.part"));
   CHECK(run_energon({"get", folder.path(), "--restore-key", "garbage"}).exit_code == 1);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("part names never lead out of the output folder", "[cli][get]") {
   folder.write("a.tar", TarBuilder().file("k...", "x").end().text());
   const auto result = run_energon({"get", folder.path(), "k", "--output", folder.file("out")});
   CHECK(result.exit_code == 1);
-  CHECK_THAT(result.err, Catch::Contains("the part '..' has no name for a file"));
+  CHECK_THAT(result.err, Catch::Contains("the name of part '..' is not a file name"));
   CHECK_FALSE(std::filesystem::exists(folder.file("out")));
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("get rebuilds the batches that run printed", "[cli][get][fork]") {
   }
 }
 
-TEST_CASE("a damaged sample is not handed out", "[cli][get]") {
+TEST_CASE("a damaged sample is not printed", "[cli][get]") {
   const TempDir folder;
   write_shards(folder);
   REQUIRE(

@@ -38,7 +38,7 @@ TEST_CASE("info describes plain tars and prepared datasets", "[cli][info]") {
                  Catch::Contains("excluded:\n  shard-001.tar\n"));
 }
 
-TEST_CASE("info and get take the split file that dataset.yaml names", "[cli][info][get]") {
+TEST_CASE("info and get use the split file that dataset.yaml names", "[cli][info][get]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
@@ -49,7 +49,7 @@ TEST_CASE("info and get take the split file that dataset.yaml names", "[cli][inf
   CHECK(small.err.empty());
   const auto usual = run_energon({"info", folder.path(), "--split-config", "split.yaml"});
   CHECK_THAT(usual.out, Catch::Contains("train: 100%, 55 samples"));
-  CHECK_THAT(usual.err, Catch::Contains("reading takes the split file 'small.yaml'"));
+  CHECK_THAT(usual.err, Catch::Contains("loaders use the split file 'small.yaml'"));
 
   CHECK(run_energon({"get", folder.path(), "000052", "--split", "train"}).exit_code == 0);
   const auto outside = run_energon({"get", folder.path(), "000001", "--split", "train"});
@@ -57,7 +57,7 @@ TEST_CASE("info and get take the split file that dataset.yaml names", "[cli][inf
   CHECK_THAT(outside.err, Catch::Contains("not in the split part 'train'"));
 }
 
-TEST_CASE("info takes one tar and a brace pattern", "[cli][info]") {
+TEST_CASE("info accepts a tar and a brace pattern", "[cli][info]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   CHECK_THAT(run_energon({"info", folder.file("shard-005.tar")}).out,
@@ -115,12 +115,11 @@ TEST_CASE("preview shows samples as text", "[cli][preview]") {
   CHECK_THAT(run_energon({"preview", folder.path(), "--count", "1"}).out, !Catch::Contains("bin"));
 }
 
-TEST_CASE("preview shows texts of several lines, and of other alphabets, as text",
-          "[cli][preview]") {
+TEST_CASE("preview shows multiple lines and other alphabets as text", "[cli][preview]") {
   const TempDir folder;
   std::string chinese;
   while (chinese.size() < 2000) {
-    chinese += "\u4e16\u754c";  // a cut of 200 bytes lies within a character
+    chinese += "\u4e16\u754c";  // a cut after 200 bytes is within a character
   }
   folder.write("a.tar", TarBuilder()
                             .file("1.txt", "first line\nsecond\tline\r\n")
@@ -138,7 +137,7 @@ TEST_CASE("preview shows texts of several lines, and of other alphabets, as text
                              Catch::Contains("raw: 300 bytes, binary"));
 }
 
-TEST_CASE("commands take a list of tars", "[cli][info]") {
+TEST_CASE("commands accept a list of tars", "[cli][info]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::vector<std::string> tars = {folder.file("shard-004.tar"), folder.file("shard-001.tar"),
@@ -159,5 +158,5 @@ TEST_CASE("commands take a list of tars", "[cli][info]") {
   CHECK(order.back().at("keys").at(0) == "000029");
   const auto folders = run_energon({"info", folder.path(), tars[0]});
   CHECK(folders.exit_code == 2);
-  CHECK_THAT(folders.err, Catch::Contains("several paths must all be tars"));
+  CHECK_THAT(folders.err, Catch::Contains("each must be a tar"));
 }

@@ -53,7 +53,7 @@ TEST_CASE("lint decodes every part that has a decoder", "[cli][lint]") {
 
 TEST_CASE("lint --decode names each part that cannot be decoded, and why", "[cli][lint]") {
   std::string png = small_png();
-  png[50] ^= 1;  // a compressed pixel; the header is whole
+  png[50] ^= 1;  // a compressed pixel; the header is intact
   const TarBuilder first = TarBuilder().file("a.txt", "first").file("b.png", png);
   const std::uint64_t content = 3 * 512;  // after two headers and one text
   const std::string tar = TarBuilder(first)
@@ -77,7 +77,7 @@ TEST_CASE("lint --decode names each part that cannot be decoded, and why", "[cli
           Contains("5 parts decoded: 4 problems"));
 }
 
-TEST_CASE("lint --decode takes sound and video to their ends", "[cli][lint]") {
+TEST_CASE("lint --decode decodes sound and video to their ends", "[cli][lint]") {
   const auto av = shared_data("av");
   if (!av) {
     return skipped();

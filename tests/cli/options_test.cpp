@@ -24,7 +24,7 @@ using energon::testing::Words;
 
 namespace {
 
-// A flag with a value that its row takes.
+// A flag with a value that its row accepts.
 Words with_value(const OptionRow& row) {
   const std::string flag = spelled(row, OptionCaller::kCommandLine);
   if (row.standard == "true" || row.standard == "false") {
@@ -66,7 +66,7 @@ TEST_CASE("one option is explained by its name, flag or keyword", "[cli][options
   CHECK_THAT(unknown.err, Catch::Contains("did you mean 'parallel_slices'?"));
 }
 
-TEST_CASE("each flag of the table parses, is in --help, and is refused where it has no use",
+TEST_CASE("each flag of the table parses, is in --help, and is refused where it has no effect",
           "[cli][options]") {
   const TempDir folder;
   const std::string absent = folder.file("absent");
@@ -86,7 +86,7 @@ TEST_CASE("each flag of the table parses, is in --help, and is refused where it 
     const ProgramResult val = run_energon(Words{"run", absent, "--mode", "val"} + with_value(row));
     if (row.use == OptionUse::kTrain) {
       CHECK(val.exit_code == 2);
-      CHECK_THAT(val.err, Catch::Contains(flag + " is for --mode train"));
+      CHECK_THAT(val.err, Catch::Contains(flag + " is only for --mode train"));
     }
   }
 }

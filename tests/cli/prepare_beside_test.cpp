@@ -1,4 +1,4 @@
-// Commands that read a prepared dataset while another process prepares it, at a chosen instant
+// Commands that read a prepared dataset while another process prepares it again at a chosen moment
 // (tests/support/shared_faults): they read one set of its files, not a mixture.
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ ProgramResult run_beside(const Words& arguments, const std::string& moment,
   return result;
 }
 
-// Two shards, of which the first one is left out by `--exclude a-`.
+// Two shards. `--exclude a-` leaves out the first one.
 void write_dataset(const TempDir& folder, const std::string& name) {
   folder.write(name + "/a-0.tar", TarBuilder().file("1.txt", "one").end().text());
   folder.write(name + "/b-0.tar", TarBuilder().file("2.txt", "two").end().text());
@@ -80,7 +80,7 @@ TEST_CASE("a join is opened over one set of files of each dataset", "[cli][recip
   const std::string without_first = prepare_command(folder.file("one"), "--exclude a-");
   REQUIRE(std::system((prepare_command(folder.file("two")) + " && " + without_first + prepare_join)
                           .c_str()) == 0);
-  // One is open, with a single shard, when it is prepared with two.
+  // The dataset `one` is open, with a single shard, when it is prepared with two.
   const ProgramResult result =
       run_beside({"run", path, "--mode", "val", "--batch-size", "1", "--num-workers", "0"},
                  "two/a-0.tar.idx", prepare_command(folder.file("one")) + prepare_join);

@@ -41,7 +41,7 @@ struct JoinFixture {
 
 }  // namespace
 
-TEST_CASE("prepare indexes a JSONL file, blank lines and all", "[cli][prepare]") {
+TEST_CASE("prepare indexes a JSONL file with blank lines", "[cli][prepare]") {
   const TempDir folder;
   std::string content = "\n";
   for (int i = 0; i < 10; ++i) {
@@ -68,7 +68,7 @@ TEST_CASE("prepare indexes a JSONL file, blank lines and all", "[cli][prepare]")
   CHECK_THAT(bad.err, Catch::Contains("line 2 is not a JSON object") && Catch::Contains("byte: 3"));
 }
 
-TEST_CASE("prepare joins what a metadataset joins", "[cli][prepare]") {
+TEST_CASE("prepare writes the join indices of a metadataset", "[cli][prepare]") {
   const JoinFixture f;
   const auto result = run_energon({"prepare", f.path});
   INFO(result.err);
@@ -98,7 +98,7 @@ TEST_CASE("prepare joins what a metadataset joins", "[cli][prepare]") {
                              "Non-matching samples left empty, by dataset: 0, 10\n"));
 }
 
-TEST_CASE("prepare says that a metadataset without joins needs nothing", "[cli][prepare]") {
+TEST_CASE("prepare reports that a metadataset without joins needs no index", "[cli][prepare]") {
   const JoinFixture f;
   f.folder.write("m.yaml",
                  fmt::format("splits: {{train: {{datasets: [{{path: {}}}]}}}}", f.one.path()));

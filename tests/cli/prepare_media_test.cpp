@@ -28,8 +28,7 @@ std::string gif(int width, int height) {
          "," + number(0) + number(0) + number(width) + number(height) + std::string(1, '\0');
 }
 
-// Samples 0 to 9, of which sample i has a GIF that is 100 * i + 10 wide; sample 0 has a damaged
-// one.
+// Samples 0 to 9. Sample i has a GIF that is 100 * i + 10 wide; that of sample 0 is damaged.
 void write_gifs(const TempDir& folder) {
   TarBuilder tar;
   for (int i = 0; i < 10; ++i) {
@@ -57,7 +56,7 @@ TEST_CASE("prepare stores media metadata", "[cli][prepare][media]") {
                              Catch::Contains("Stored media metadata of 9 parts: 9 images, 0 of "
                                              "sound or video") &&
                              Catch::EndsWith("Done\n"));
-  CHECK_THAT(result.err, Catch::Contains("warning: a.tar: no metadata of '0.gif': the GIF"));
+  CHECK_THAT(result.err, Catch::Contains("warning: a.tar: no metadata for '0.gif': the GIF"));
   CHECK(SampleIndex(folder.file("d/.nv-meta/index.sqlite")).media_metadata("3.gif")->width == 310);
 }
 
@@ -84,7 +83,7 @@ TEST_CASE("prepare-media adds to a prepared dataset", "[cli][prepare][media]") {
   CHECK(json["not_read"][0]["name"] == "0.gif");
 }
 
-TEST_CASE("get shows what is known of the media of a sample", "[cli][get][media]") {
+TEST_CASE("get shows the media metadata of a sample", "[cli][get][media]") {
   const TempDir folder;
   write_gifs(folder);
   const std::string path = folder.file("d");
@@ -98,23 +97,23 @@ TEST_CASE("get shows what is known of the media of a sample", "[cli][get][media]
   CHECK_FALSE(none["parts"][0].contains("media"));
 }
 
-TEST_CASE("a filter that finds no media is not silent", "[cli][prepare][media]") {
+TEST_CASE("a filter that finds no media is an error", "[cli][prepare][media]") {
   const TempDir folder;
   write_gifs(folder);
   const auto result = run_energon(Words{"prepare", folder.file("d")} + kPrepare +
                                   Words{"--media-metadata-by-glob", "*.jpg"});
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
-             Catch::Contains("no part fits *.jpg: the parts are gif, txt; nothing was stored"));
+             Catch::Contains("no part matches *.jpg: the parts are gif, txt; nothing was stored"));
   CHECK_FALSE(has_media(folder));
 }
 
-TEST_CASE("one way to choose media must be given", "[cli][prepare][media]") {
+TEST_CASE("exactly one way to choose media must be given", "[cli][prepare][media]") {
   const TempDir folder;
   write_gifs(folder);
   const auto none = run_energon({"prepare-media", folder.file("d")});
   CHECK(none.exit_code == 2);
-  CHECK_THAT(none.err, Catch::Contains("which parts are media must be said"));
+  CHECK_THAT(none.err, Catch::Contains("specify which parts are media"));
   for (const std::string command : {"prepare", "prepare-media"}) {
     CAPTURE(command);
     const auto both = run_energon(
@@ -131,7 +130,7 @@ TEST_CASE("one way to choose media must be given", "[cli][prepare][media]") {
   CHECK_THAT(lines.err, Catch::Contains("--media-metadata-by-extension is for folders of shards"));
 }
 
-TEST_CASE("prepare says when media metadata is gone", "[cli][prepare][media]") {
+TEST_CASE("prepare warns if media metadata is lost", "[cli][prepare][media]") {
   const TempDir folder;
   write_gifs(folder);
   const Words prepare = Words{"prepare", folder.file("d")} + kPrepare;
@@ -144,7 +143,7 @@ TEST_CASE("prepare says when media metadata is gone", "[cli][prepare][media]") {
   CHECK_FALSE(has_media(folder));
 }
 
-TEST_CASE("a metadataset leaves out what does not fulfil its media filter", "[cli][media]") {
+TEST_CASE("a metadataset leaves out samples that do not match its media filter", "[cli][media]") {
   const TempDir folder;
   write_gifs(folder);
   REQUIRE(run_energon(Words{"prepare", folder.file("d")} + kPrepare +
@@ -160,7 +159,7 @@ TEST_CASE("a metadataset leaves out what does not fulfil its media filter", "[cl
   CHECK(json_lines(result.out).size() == 4);
 }
 
-TEST_CASE("prepare-media takes a folder of files", "[cli][prepare][media]") {
+TEST_CASE("prepare-media accepts a folder of files", "[cli][prepare][media]") {
   const TempDir folder;
   for (int i = 0; i < 4; ++i) {
     folder.write(fmt::format("d/sub/{}.gif", i), i == 0 ? "GIF89a" : gif(100 * i + 10, 50));
@@ -170,14 +169,15 @@ TEST_CASE("prepare-media takes a folder of files", "[cli][prepare][media]") {
   const Words command = {"prepare-media", path, "--no-progress"};
   const auto none = run_energon(command + Words{"--media-metadata-by-glob", "*.jpg"});
   CHECK(none.exit_code == 1);
-  CHECK_THAT(none.err,
-             Catch::Contains("no file fits *.jpg: 5 files with the extensions 'gif, txt'; "
-                             "nothing was stored"));
+  CHECK_THAT(
+      none.err,
+      Catch::Contains(
+          "no file matches *.jpg: 5 files with the extensions 'gif, txt'; nothing was stored"));
   const auto result = run_energon(command + Words{"--media-metadata-by-extension"});
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Catch::StartsWith("Stored media metadata of 3 files: 3 images, 0 of sound "
                                            "or video"));
-  CHECK_THAT(result.err, Catch::Contains("warning: no metadata of 'sub/0.gif': the GIF"));
+  CHECK_THAT(result.err, Catch::Contains("warning: no metadata for 'sub/0.gif': the GIF"));
   FolderFileStore store(path);
   CHECK(store.get_media_metadata("sub/3.gif")->width == 310);
   const auto more =

@@ -81,7 +81,7 @@ TEST_CASE("Ctrl-C in prepare, once or more often, leaves nothing half-written", 
   const int presses = GENERATE(1, 50);
   int exit_code = 0;
   int signal = 0;
-  // It may be done with few shards before it sees the signal.
+  // With few shards, it may finish before it sees the signal.
   for (std::size_t count = 600; exit_code == 0 && count <= 4800; count *= 2) {
     CAPTURE(count);
     const TempDir folder;
@@ -97,11 +97,11 @@ TEST_CASE("Ctrl-C in prepare, once or more often, leaves nothing half-written", 
     signal = result.signal;
     CHECK((exit_code == 0 || count_files(folder) == count));
   }
-  // A late press may end it when everything is removed.
+  // A late signal may end it after everything was removed.
   CHECK((exit_code == 130 || (presses > 1 && signal == SIGINT)));
 }
 
-TEST_CASE("prepare names the shard and the byte of what is broken", "[cli][prepare]") {
+TEST_CASE("prepare names the shard and the byte of a fault", "[cli][prepare]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string shard = energon::read_file(folder.file("shard-002.tar"));
@@ -126,8 +126,10 @@ TEST_CASE("prepare --update scans only the shards that were added", "[cli][prepa
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
-  CHECK_THAT(result.out, Catch::Contains("Prepared 55 samples") &&
-                             Catch::Contains("5 shards are unchanged since the earlier prepare"));
+  CHECK_THAT(
+      result.out,
+      Catch::Contains("Prepared 55 samples") &&
+          Catch::Contains("Kept the index of 5 shards, unchanged since the earlier prepare"));
   CHECK(keys_of(energon::testing::run_lines(folder.path(), {"--mode", "val"})).size() == 55);
   Words both = prepare;
   both.push_back("--force-overwrite");

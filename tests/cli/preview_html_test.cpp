@@ -28,7 +28,7 @@ using energon::testing::TarBuilder;
 using energon::testing::TempDir;
 using energon::testing::write_numbered_shards;
 
-TEST_CASE("a page shows each part as what it is", "[cli][preview][html]") {
+TEST_CASE("a page shows each part by its kind", "[cli][preview][html]") {
   const auto page = preview_tar(TarBuilder()
                                     .file("a.png", small_png())
                                     .file("a.txt", "a caption\nof two lines")
@@ -62,27 +62,26 @@ TEST_CASE("a page shows each part as what it is", "[cli][preview][html]") {
   CHECK_THAT(page.html, Contains("000000  00 01 ff 41 42 43        ...ABC"));
 }
 
-TEST_CASE("a page shows pictures as training gets them, and says what viewers do",
+TEST_CASE("a page shows images as in training, with a note on image viewers",
           "[cli][preview][html]") {
   const auto image = [](const std::string& name) {
     return energon::read_file(ENERGON_SOURCE_DIR "/tests/media/image/data/" + name);
   };
   const auto jpeg = preview_tar(TarBuilder().file("a.jpg", image("exif6.jpg")).end().text());
-  CHECK_THAT(jpeg.html,
-             Contains("JPEG, 20 × 12, RGB, orientation 6 not applied") &&
-                 Contains("width=\"20\" height=\"12\"") &&
-                 Contains("Shown as training gets it: EXIF orientation 6 is not applied. "
-                          "Viewers turn it by 90° clockwise.") &&
-                 Contains("img { image-orientation: none; }"));
+  CHECK_THAT(jpeg.html, Contains("JPEG, 20 × 12, RGB, orientation 6 not applied") &&
+                            Contains("width=\"20\" height=\"12\"") &&
+                            Contains("Shown as in training: EXIF orientation 6 is not applied. "
+                                     "Viewers turn it by 90° clockwise.") &&
+                            Contains("img { image-orientation: none; }"));
   const auto tiff = preview_tar(TarBuilder().file("a.tiff", image("turned.tiff")).end().text());
   CHECK_THAT(tiff.html, Contains("TIFF, 13 × 19, RGB, orientation 6 applied") &&
                             Contains("width=\"13\" height=\"19\"") &&
-                            !Contains("Shown as training gets it"));
+                            !Contains("Shown as in training"));
   const auto upright = preview_tar(TarBuilder().file("a.png", small_png()).end().text());
-  CHECK_THAT(upright.html, !Contains("Shown as training gets it"));
+  CHECK_THAT(upright.html, !Contains("Shown as in training"));
 }
 
-TEST_CASE("a page needs nothing but itself", "[cli][preview][html]") {
+TEST_CASE("a page needs no other files", "[cli][preview][html]") {
   const auto page =
       preview_tar(TarBuilder().file("a.png", small_png()).file("a.txt", "text").end().text());
   CHECK_THAT(page.html, Catch::StartsWith("<!DOCTYPE html>\n") && Catch::EndsWith("</html>\n"));
@@ -118,7 +117,7 @@ TEST_CASE("data cannot become markup", "[cli][preview][html]") {
   CHECK_THAT(page.html, Contains("tab\tand \\u202eturned \\xff\\xc0\\xaf\\x01</pre>"));
 }
 
-TEST_CASE("what cannot be decoded is red and says why", "[cli][preview][html]") {
+TEST_CASE("parts that cannot be decoded are red with the reason", "[cli][preview][html]") {
   const std::string png = small_png();
   const auto page = preview_tar(TarBuilder()
                                     .file("a.png", png.substr(0, 60))

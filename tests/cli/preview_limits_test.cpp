@@ -1,4 +1,4 @@
-// The page of `energon preview --html`: which samples it has, and how large it gets.
+// The page of `energon preview --html`: which samples it shows, and how large it gets.
 
 #include <string>
 
@@ -34,7 +34,7 @@ using energon::testing::Words;
 using energon::testing::write_jsonl;
 using energon::testing::write_numbered_shards;
 
-TEST_CASE("a page begins where it is told to and is limited", "[cli][preview][html]") {
+TEST_CASE("a page starts at the given sample and is limited", "[cli][preview][html]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const auto usual = preview(folder.path());
@@ -88,10 +88,10 @@ TEST_CASE("packs are shown as bars", "[cli][preview][html]") {
                                      "</i><i style=\"width:30.000%\"") &&
                             Contains("Fits into no pack: <bdi>&lt;d&gt;</bdi>, 101"));
   CHECK_THAT(preview_tar(tar, {"--pack-by", "zip", "--pack-length", "9"}).html,
-             Contains("no sample has the part &#39;zip&#39; for packs"));
+             Contains("no sample has the part &#39;zip&#39; of --pack-by"));
 }
 
-TEST_CASE("preview --decode describes what a mode makes of images", "[cli][preview][html]") {
+TEST_CASE("preview --decode describes the tensors of images", "[cli][preview][html]") {
   const std::string tar = TarBuilder().file("a.png", small_png()).end().text();
   CHECK_THAT(preview_tar(tar, {"--decode", "torchrgb"}).html,
              Contains("<b>float32</b> (3, 3, 4)") && Contains("0 to 0.784314"));
@@ -106,12 +106,12 @@ TEST_CASE("large originals stay out of a page", "[cli][preview][html]") {
                                     .end()
                                     .text());
   CHECK_THAT(page.html, Contains("The original is not in this page.") &&
-                            Contains("9.00 MiB are too much for this page.") &&
-                            Contains("all of it, up to 64.00 KiB"));
+                            Contains("9.00 MiB are too large for this page.") &&
+                            Contains("show all, up to 64.00 KiB"));
   CHECK(page.html.size() < 100'000);
 }
 
-TEST_CASE("a full page says what it leaves out", "[cli][preview][html]") {
+TEST_CASE("a full page warns about what it leaves out", "[cli][preview][html]") {
   TarBuilder tar;
   for (int i = 0; i < 10; ++i) {
     tar.file(fmt::format("{}.wav", i), small_wav(7 << 20));

@@ -21,7 +21,7 @@ struct PreviewedPage {
   std::string html;
 };
 
-/// Pages may be larger than read_file() takes.
+/// Pages may be larger than read_file() allows.
 inline std::string whole_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -1,4 +1,4 @@
-// Bad samples end a run, or are left out and written down, and then left out from the start.
+// Bad samples end a run, or are left out and recorded, and then left out from the start.
 
 #include <filesystem>
 #include <fstream>
@@ -24,7 +24,7 @@ namespace {
 // A sample of two parts, 1,024 bytes each.
 constexpr std::int64_t kSampleBytes = 2048;
 
-// 55 samples; the headers of 3, 27 and 41 are damaged, the last shard is cut.
+// 55 samples; the headers of 3, 27 and 41 are damaged, the last shard is truncated.
 class Damaged {
  public:
   Damaged() {
@@ -67,7 +67,7 @@ std::set<std::int64_t> set_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-TEST_CASE("what a run leaves out is written down, and the next run leaves out exactly that",
+TEST_CASE("a run records what it leaves out, and the next run leaves out exactly that",
           "[cli][quarantine][fork]") {
   for (const std::string workers : {"0", "2"}) {
     CAPTURE(workers);
@@ -147,7 +147,7 @@ TEST_CASE("samples of a JSONL file are excluded by index or key, the file as a w
   CHECK_THAT(whole.err, Catch::Contains("the whole file is quarantined"));
 }
 
-TEST_CASE("too many failures in a row end the run all the same", "[cli][quarantine]") {
+TEST_CASE("too many failures in a row end the run even with --on-error skip", "[cli][quarantine]") {
   const Damaged data;
   const auto result =
       run_energon({"run", data.path(), "--epochs", "1", "--on-error", "skip", "--tolerance", "1"});
@@ -166,7 +166,7 @@ TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quara
   }
 }
 
-TEST_CASE("a sample that is bad in each epoch is written down once a run",
+TEST_CASE("a sample that is bad in each epoch is recorded once per run",
           "[cli][quarantine][fork]") {
   for (const std::string workers : {"0", "2"}) {
     CAPTURE(workers);

@@ -73,8 +73,7 @@ TEST_CASE("info shows the tree of a metadataset with shares and lengths", "[cli]
              Catch::Contains("kind:      JSONL file\n") && Catch::Contains("samples:   20\n"));
 }
 
-TEST_CASE("lint reads all datasets of a metadataset and says which one is at fault",
-          "[cli][lint]") {
+TEST_CASE("lint reads all datasets of a metadataset and names the one at fault", "[cli][lint]") {
   const Recipe recipe;
   const auto good = run_energon({"lint", recipe.file("m.yaml"), "--no-progress"});
   INFO(good.err);
@@ -122,7 +121,7 @@ TEST_CASE("preview shows samples of each dataset of a metadataset", "[cli][previ
   CHECK_THAT(unknown.err, Catch::Contains("known: train, epochs, val"));
 }
 
-TEST_CASE("run runs over metadatasets and JSONL files", "[cli][run][fork]") {
+TEST_CASE("run reads metadatasets and JSONL files", "[cli][run][fork]") {
   const Recipe recipe;
   const auto epoch = run_energon(
       {"run", recipe.file("m.yaml"), "--split", "epochs", "--epochs", "1", "--num-workers", "2"});
@@ -139,7 +138,7 @@ TEST_CASE("run runs over metadatasets and JSONL files", "[cli][run][fork]") {
   CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 20);
 }
 
-TEST_CASE("a run of a blend is saved and restored", "[cli][run][fork]") {
+TEST_CASE("a run on a blend is saved and restored", "[cli][run][fork]") {
   const Recipe recipe;
   const TempDir folder;
   const std::vector<std::string> flags = {"run",
@@ -176,7 +175,7 @@ TEST_CASE("get finds a key in any dataset of a metadataset", "[cli][get]") {
   CHECK_THAT(line.err, Catch::Contains("from 0 to 19"));
 }
 
-TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
+TEST_CASE("get searches the given split", "[cli][get]") {
   const Recipe recipe;
   const auto get = [](const std::string& path, const std::string& split, const std::string& key) {
     return run_energon({"get", path, "--split", split, key});
@@ -194,18 +193,18 @@ TEST_CASE("get looks in the split that is asked for", "[cli][get]") {
   CHECK_THAT(part.err, Catch::Contains("unknown split part 'zzz'; known: train"));
 }
 
-TEST_CASE("info refuses a split file where there is none", "[cli][info]") {
+TEST_CASE("info refuses --split-config for data without a split file", "[cli][info]") {
   const Recipe recipe;
   for (const std::string name : {"m.yaml", "lines.jsonl"}) {
     CAPTURE(name);
     const auto result = run_energon({"info", recipe.file(name), "--split-config", "x.yaml"});
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
-    CHECK_THAT(result.err, Catch::Contains("--split-config is for prepared datasets"));
+    CHECK_THAT(result.err, Catch::Contains("--split-config: expected a prepared dataset"));
   }
 }
 
-TEST_CASE("why there are no samples is said as it is", "[cli][run][bench]") {
+TEST_CASE("the error explains why there are no samples", "[cli][run][bench]") {
   const TempDir folder;
   write_prepared(folder, {.name = "a", .counts = {2}});
   write_prepared(folder, {.name = "one", .counts = {1}});
@@ -236,15 +235,16 @@ splits:
       CHECK_THAT(empty.err, Catch::StartsWith("energon: warning: rank 0 of 1 has no samples: all"));
     }
     CHECK_THAT(reason({folder.file("m.yaml")}),
-               Catch::Contains("the subsets of the metadataset leave none of 2 samples"));
-    CHECK_THAT(reason({folder.file("m.yaml"), "--split", "little"}),
-               Catch::Contains("2 samples for 1 rank, of which the repetitions take only a part"));
+               Catch::Contains("the subsets of the metadataset select none of 2 samples"));
+    CHECK_THAT(
+        reason({folder.file("m.yaml"), "--split", "little"}),
+        Catch::Contains("2 samples for 1 rank, of which repetitions below 1 use only a part"));
     CHECK_THAT(reason({folder.file("one"), "--world-size", "2", "--rank", "1"}),
                Catch::Contains("rank 1 of 2 has no samples: 1 sample for 2 ranks"));
   }
 }
 
-TEST_CASE("bench runs over a metadataset and names what limits it", "[cli][bench][fork]") {
+TEST_CASE("bench reads a metadataset and names what limits it", "[cli][bench][fork]") {
   const Recipe recipe;
   const auto result = run_energon({"bench", recipe.file("m.yaml"), "--limit", "200",
                                    "--num-workers", "1", "--warmup-batches", "5", "--no-progress"});

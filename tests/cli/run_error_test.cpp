@@ -1,4 +1,4 @@
-// A run that is asked to save writes what it delivered, however it ends.
+// A run with --save-to writes its state, however it ends.
 
 #include <chrono>
 #include <csignal>
@@ -32,7 +32,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// In place: a program that has the file open sees it.
+// Changes the file in place, so that a program that has it open sees the change.
 void write_over(const std::string& path, const std::string& content) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file << content;
@@ -47,7 +47,7 @@ Words lines_of(const std::string& text) {
   return lines;
 }
 
-// The lines that a program printed: those that were read, and the rest.
+// All lines that a program printed: those that were read before, and the rest.
 struct Ended {
   ProgramResult result;
   Words lines;
@@ -78,7 +78,7 @@ std::vector<int> children_of(int pid) {
   return children;
 }
 
-// `saved` goes on where `ended` ended, as if nothing had happened.
+// The run from `saved` continues where `ended` ended, as if nothing had happened.
 void check_goes_on(const std::string& path, const Words& flags, const Ended& ended,
                    const Words& saved) {
   const std::string all = std::to_string(ended.lines.size() + 20);
@@ -88,7 +88,7 @@ void check_goes_on(const std::string& path, const Words& flags, const Ended& end
 
 }  // namespace
 
-TEST_CASE("a run that an error ends writes what it delivered", "[cli][run][fork]") {
+TEST_CASE("a run that an error ends writes its state", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
@@ -107,7 +107,7 @@ TEST_CASE("a run that an error ends writes what it delivered", "[cli][run][fork]
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a run whose worker is killed writes what it delivered", "[cli][run][fork]") {
+TEST_CASE("a run whose worker is killed writes its state", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {"--num-workers", "2"};
@@ -125,7 +125,7 @@ TEST_CASE("a run whose worker is killed writes what it delivered", "[cli][run][f
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a run that a signal ends writes what it delivered", "[cli][run][fork]") {
+TEST_CASE("a run that a signal ends writes its state", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
@@ -139,7 +139,7 @@ TEST_CASE("a run that a signal ends writes what it delivered", "[cli][run][fork]
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a signal ends a run that waits for a worker which stands still", "[cli][run][fork]") {
+TEST_CASE("a signal ends a run that waits for a stopped worker", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const Words flags = {"--num-workers", "1", "--prefetch-factor", "2"};
@@ -162,7 +162,7 @@ TEST_CASE("a signal ends a run that waits for a worker which stands still", "[cl
   check_goes_on(folder.path(), flags, ended, {"--restore-from", state});
 }
 
-TEST_CASE("a run of one rank that saves by itself makes a last checkpoint when it ends early",
+TEST_CASE("a run of one rank with --auto-save writes a last checkpoint when it ends early",
           "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
@@ -174,7 +174,7 @@ TEST_CASE("a run of one rank that saves by itself makes a last checkpoint when i
   check_goes_on(folder.path(), flags, ended, saving);
 }
 
-TEST_CASE("run --save-to alone is the state at the end, and --save-after the one after so many",
+TEST_CASE("run --save-to alone saves at the end, and with --save-after after N batches",
           "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
@@ -193,7 +193,7 @@ TEST_CASE("run --save-to alone is the state at the end, and --save-after the one
   CHECK_THAT(refused.err, Catch::Contains("--save-to"));
 }
 
-TEST_CASE("run takes the limits of shared memory in units of bytes", "[cli][run][fork]") {
+TEST_CASE("run accepts limits of shared memory with units", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, {40}, 200'000);
   const Words batches = {"run", folder.path(), "--num-workers", "1", "--batch-size", "10"};
@@ -225,7 +225,7 @@ TEST_CASE("run takes the limits of shared memory in units of bytes", "[cli][run]
   CHECK(run_energon(states + Words{"--checkpoint-slot-bytes", "8MiB"}).exit_code == 0);
 }
 
-TEST_CASE("no state says that batches were delivered which nobody could read", "[cli][run]") {
+TEST_CASE("no state counts batches as delivered that nobody could read", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");

@@ -92,7 +92,7 @@ TEST_CASE("one epoch has each key exactly once, whatever the number of workers",
         all_keys());
 }
 
-TEST_CASE("virtual epochs have their length", "[cli][run]") {
+TEST_CASE("virtual epochs have the given length", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   CHECK(run_lines(folder.path(), {"--epochs", "3", "--virtual-epoch-length", "7"}).size() == 21);
@@ -108,7 +108,7 @@ TEST_CASE("with --no-repeat a virtual epoch ends with the data", "[cli][run]") {
   CHECK(run_energon({"run", folder.path(), "--mode", "val", "--no-repeat"}).exit_code == 2);
 }
 
-TEST_CASE("the values of --shuffle-over-epochs are understood", "[cli][run]") {
+TEST_CASE("all values of --shuffle-over-epochs are accepted", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   CHECK(keys_of(run_lines(folder.path(), {"--shuffle-over-epochs", "none", "--epochs", "1"})) ==
@@ -137,7 +137,7 @@ TEST_CASE("two ranks share the data without overlap", "[cli][run][fork]") {
   CHECK(sorted(keys) == all_keys());
 }
 
-TEST_CASE("samples that lack a part are batched all the same", "[cli][run]") {
+TEST_CASE("samples that lack a part are batched with the others", "[cli][run]") {
   const TempDir folder;
   folder.write("a.tar", energon::testing::TarBuilder()
                             .file("1.txt", "one")

@@ -43,7 +43,7 @@ TEST_CASE("a run that was saved and restored equals one that was not", "[cli][ru
   }
 }
 
-TEST_CASE("a run goes back and prints again what it printed", "[cli][run][fork]") {
+TEST_CASE("a rewound run prints the same lines again", "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string workers = GENERATE("0", "2");
@@ -126,7 +126,7 @@ TEST_CASE("virtual epochs are resumed", "[cli][run][fork]") {
   CHECK(run_lines(folder.path(), flags + Words{"--restore-from", state}) == from(whole, 23));
 }
 
-TEST_CASE("states are refused that belong to something else", "[cli][run]") {
+TEST_CASE("states that belong to something else are refused", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");
@@ -147,7 +147,7 @@ TEST_CASE("states are refused that belong to something else", "[cli][run]") {
   refused(folder.path(), {}, "not a saved loader state");
 }
 
-TEST_CASE("checkpoint show tells what a state contains", "[cli][checkpoint]") {
+TEST_CASE("checkpoint show prints what a state contains", "[cli][checkpoint]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const std::string state = folder.file("state");
@@ -162,7 +162,7 @@ TEST_CASE("checkpoint show tells what a state contains", "[cli][checkpoint]") {
   CHECK(nlohmann::json::parse(json.out).at("batch_index") == 2);
 }
 
-TEST_CASE("a state saved at the end of a virtual epoch goes on with the next one",
+TEST_CASE("a state saved at the end of a virtual epoch continues with the next one",
           "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
@@ -175,7 +175,7 @@ TEST_CASE("a state saved at the end of a virtual epoch goes on with the next one
         from(whole, 5));
 }
 
-TEST_CASE("IBM-22 runs of three ranks that save by themselves go on from their folder",
+TEST_CASE("IBM-22 runs of three ranks with automatic checkpoints continue from their folder",
           "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
@@ -199,7 +199,7 @@ TEST_CASE("IBM-22 runs of three ranks that save by themselves go on from their f
                     flags(rank) + Words{"--auto-save", folder.file("other"), "--every", "1000",
                                         "--load-from", saved, "--limit", "20"}) == expected);
   }
-  // Rank 1 does not begin elsewhere by itself.
+  // Rank 1 does not start elsewhere by itself.
   folder.write("saved/step_20/rank_1.state", "half");
   const auto save = [&](int rank, const Words& more) {
     return run_energon(Words{"run", folder.path()} + flags(rank) +
@@ -213,7 +213,7 @@ TEST_CASE("IBM-22 runs of three ranks that save by themselves go on from their f
   CHECK(nlohmann::json::parse(save(1, {"--at-step", "10"}).out).at("index") == 10);
   const auto after = save(0, {});
   CHECK(nlohmann::json::parse(after.out).at("index") == 10);
-  CHECK_THAT(after.err, Catch::Contains("warning: passed over, this checkpoint does not count: ") &&
+  CHECK_THAT(after.err, Catch::Contains("warning: ignored an unusable checkpoint: ") &&
                             Catch::Contains("step_20: the run went back to step 10"));
   CHECK(nlohmann::json::parse(save(0, {"--start-over"}).out).at("index") == 0);
   const auto none = save(1, {});
@@ -222,7 +222,7 @@ TEST_CASE("IBM-22 runs of three ranks that save by themselves go on from their f
              Catch::Contains("none can be continued from") && Catch::Contains("--start-over"));
 }
 
-TEST_CASE("a run that saves by itself and is killed goes on where its checkpoint stands",
+TEST_CASE("a killed run with automatic checkpoints continues from its checkpoint",
           "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
@@ -242,12 +242,12 @@ TEST_CASE("a run that saves by itself and is killed goes on where its checkpoint
   const Words rest = run_lines(folder.path(), saving + Words{"--limit", "20"});
   const auto index = nlohmann::json::parse(rest.front()).at("index").get<std::size_t>();
   CHECK(index % 50 == 0);
-  CHECK(index >= 350);  // what was printed after it is printed again
+  CHECK(index >= 350);  // what was printed after the checkpoint is printed again
   CHECK(rest == from(run_lines(folder.path(), flags + Words{"--limit", std::to_string(index + 20)}),
                      index));
 }
 
-TEST_CASE("a run that completes a checkpoint which does not count says so", "[cli][run]") {
+TEST_CASE("a run that completes an unusable checkpoint warns", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, {5, 4});  // an epoch of rank 0 has a batch more than one of rank 1
   const std::string saved = folder.file("saved");
@@ -260,9 +260,9 @@ TEST_CASE("a run that completes a checkpoint which does not count says so", "[cl
   CHECK(last.exit_code == 0);
   const auto warning = [&](const std::string& step) {
     return fmt::format(
-        "energon: warning: the checkpoint of step {0} does not count, no run can go on from it: "
-        "{1}/step_{0}: these states do not belong to one job at one step:\n  different steps of "
-        "epoch 1",
+        "energon: warning: the checkpoint of step {0} is unusable, no run can resume from it: "
+        "{1}/step_{0}: these states do not belong to one job at one step:\n"
+        "  different steps of epoch 1",
         step, saved);
   };
   const std::string text = last.err;
@@ -271,7 +271,7 @@ TEST_CASE("a run that completes a checkpoint which does not count says so", "[cl
   CHECK_THAT(text, !Catch::Contains("step_2") && !Catch::Contains("\\x0a"));
 }
 
-TEST_CASE("a job that saved by itself says which flags it needs on other workers",
+TEST_CASE("a job with automatic checkpoints names the flags that it needs with other workers",
           "[cli][run][fork]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
@@ -292,7 +292,7 @@ TEST_CASE("a job that saved by itself says which flags it needs on other workers
   CHECK(keys_of(rest) == keys_of(from(whole, 4)));
 }
 
-TEST_CASE("options of saving by itself that contradict each other are refused", "[cli][run]") {
+TEST_CASE("contradicting options of automatic checkpoints are refused", "[cli][run]") {
   const TempDir folder;
   write_numbered_shards(folder, kTens);
   const auto refused = [&](const Words& flags, const std::string& reason) {

@@ -1,7 +1,6 @@
-#!/usr/bin/env bash
-# What a browser shows of `energon preview --html`: screenshot.sh PROGRAM
-# Makes a small tar and a page of it, lets Chromium take a picture, and checks that the picture has the page's size, many
-# colors, and the color of the photograph. Exits with 77 (skipped) without Chromium or Python.
+#!/usr/bin/env bash Checks how a browser shows `energon preview --html`: screenshot.sh PROGRAM Makes a small tar and a page of it, lets Chromium take
+#a picture, and checks that the picture has the page's size, many colors, and the color of the photograph. Exits with 77 (skipped) without Chromium or
+#Python.
 set -euo pipefail
 program=$1
 here=$(cd "$(dirname "$0")" && pwd)

@@ -17,7 +17,7 @@ using energon::testing::Words;
 
 namespace {
 
-// Trained by the script beside it; expected.json has what spm_encode makes.
+// Trained by the script next to it; expected.json contains the output of spm_encode.
 std::string model(const std::string& name) {
   return std::string(ENERGON_SOURCE_DIR) + "/tests/media/tokens/data/" + name;
 }
@@ -48,7 +48,7 @@ TEST_CASE("get --tokenizer shows the tokens of a sample", "[cli][tokenizer]") {
   const auto expected = nlohmann::json::parse(energon::read_file(model("expected.json")));
   const auto& ids = expected.at("unigram").at("texts").at(0).at("ids");
   CHECK(json.at("tokens").at("shape") == nlohmann::json::array({ids.size()}));
-  // Without --decode, too, and in another field.
+  // Also without --decode, and in another field.
   const auto replaced =
       run_energon({"get", folder.path(), "s0.txt", "--tokenizer", model("unigram.model"),
                    "--tokenize", "txt", "--output", folder.file("ids.npy")});
@@ -62,7 +62,7 @@ TEST_CASE("get --tokenizer shows the tokens of a sample", "[cli][tokenizer]") {
   }
 }
 
-TEST_CASE("run --tokenizer gives the same with any number of workers, and again by key",
+TEST_CASE("run --tokenizer gives the same with any number of workers, and again by restore key",
           "[cli][tokenizer][fork]") {
   const TempDir folder;
   write_texts(folder);

@@ -1,4 +1,4 @@
-// Typed samples on the command line: prepare writes what they are, run and get make them.
+// Typed samples on the command line: prepare writes the type, run and get make the samples.
 
 #include <cstdlib>
 #include <string>
@@ -59,7 +59,7 @@ Answered prepare_asking(const TempDir& folder, const std::string& arguments,
 
 }  // namespace
 
-TEST_CASE("prepare writes the type of the samples, run and get make them", "[cli][typed]") {
+TEST_CASE("prepare writes the sample type, run and get make the samples", "[cli][typed]") {
   const TempDir folder;
   write_typed_shards(folder);
   const auto prepared = run_energon(Words{"prepare", folder.path(), "--sample-type", "TextSample",
@@ -111,8 +111,10 @@ TEST_CASE("prepare refuses wrong types and fields", "[cli][typed]") {
   CHECK_THAT(refused(text + Words{"--field-map", "text=json["}, 2), Catch::Contains("character 6"));
   CHECK_THAT(refused(text + Words{"--field-map", "text=txt", "--field-map", "label=cls"}, 2),
              Catch::Contains("has 'label'"));
-  CHECK_THAT(refused(text + Words{"--field-map", "{\"text\": 1}"}, 2), Catch::Contains("no text"));
-  CHECK_THAT(refused(text + Words{"--field-map", "{"}, 2), Catch::Contains("no JSON object"));
+  CHECK_THAT(refused(text + Words{"--field-map", "{\"text\": 1}"}, 2),
+             Catch::Contains("must be a string"));
+  CHECK_THAT(refused(text + Words{"--field-map", "{"}, 2),
+             Catch::Contains("expected a JSON object"));
   CHECK_THAT(refused(text + Words{"--field-map", "text=jpg"}, 1),
              Catch::Contains("their parts are: json, txt, bin"));
   CHECK(refused({"--interactive", "--non-interactive"}, 2).size() > 0);
@@ -133,14 +135,15 @@ TEST_CASE("the wizard asks for split, type and fields, again after a wrong answe
                                      "json[q]\njson[a]\n\n");
   INFO(result.err);
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Catch::Contains("The first sample, '0' in a.tar, has the parts:\n"
-                                         "  json (28 bytes)\n  txt (6 bytes)\n") &&
-                             Catch::Contains("1. CaptioningSample: image, caption\n") &&
-                             Catch::Contains("10. VQASample: image, context, [answers]") &&
-                             Catch::Contains("12. CrudeSample: the parts as they are") &&
-                             Catch::Contains("'NoSample' is none of them") &&
-                             Catch::Contains("'image' is not optional") &&
-                             Catch::Contains("their parts are: json, txt, bin"));
+  CHECK_THAT(result.out,
+             Catch::Contains("The first sample, '0' in a.tar, has these parts:\n  json (28 bytes)\n"
+                             "  txt (6 bytes)\n") &&
+                 Catch::Contains("1. CaptioningSample: image, caption\n") &&
+                 Catch::Contains("10. VQASample: image, context, [answers]") &&
+                 Catch::Contains("12. CrudeSample: the parts as they are") &&
+                 Catch::Contains("'NoSample' is not one of them") &&
+                 Catch::Contains("'image' is required") &&
+                 Catch::Contains("their parts are: json, txt, bin"));
   CHECK_THAT(result.err, Catch::Contains("image (an image): ") &&
                              Catch::Contains("answers (a list of strings; optional"));
   CHECK_THAT(yaml_in(folder), Catch::Contains("__class__: VQASample\nfield_map:\n"
@@ -149,7 +152,7 @@ TEST_CASE("the wizard asks for split, type and fields, again after a wrong answe
                                   !Catch::Contains("answer_weights"));
 }
 
-TEST_CASE("the wizard asks only for what the options do not say", "[cli][typed]") {
+TEST_CASE("the wizard asks only for what the options leave open", "[cli][typed]") {
   const TempDir folder;
   write_typed_shards(folder);
   const auto result = prepare_asking(
@@ -157,7 +160,7 @@ TEST_CASE("the wizard asks only for what the options do not say", "[cli][typed]"
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK_THAT(yaml_in(folder), Catch::Contains("  image: txt\n  context: txt\n"));
-  // Answers that end are no answers.
+  // The end of the input is not an answer.
   const TempDir other;
   write_typed_shards(other);
   const auto ended = prepare_asking(other, "--split-ratio 1,0,0", "VQASample\ntxt\n");
@@ -168,7 +171,7 @@ TEST_CASE("the wizard asks only for what the options do not say", "[cli][typed]"
   CHECK_THAT(yaml_in(other), Catch::Contains("CrudeWebdataset"));
 }
 
-TEST_CASE("types of samples are for folders of shards", "[cli][typed]") {
+TEST_CASE("sample types are for folders of shards", "[cli][typed]") {
   const TempDir folder;
   const std::string path = folder.write("a.jsonl", "{\"a\": 1}\n");
   const auto result = run_energon({"prepare", path, "--sample-type", "TextSample"});

@@ -1,21 +1,21 @@
-"""The code blocks of a Markdown page and the marks that say how each of them is checked.
+"""The code blocks of a Markdown page and the marks that define how each of them is checked.
 
 A mark is an HTML comment right before a block; readers do not see it. Every block has one:
 
-    <!-- run                        Commands, run by bash in a folder of the page. After a line "$ COMMAND" stands what the command
-    setup: COMMAND                  prints; a block without such lines has a command a line. `setup` runs first and is not shown.
-    vary: REGEX                     In lines that match, numbers and digests may be others.
-    any: REGEX                      Instead of a line that matches may stand any other that matches.
-    leave-out: REGEX                The page leaves out lines that match.
+    <!-- run                        Commands, run by bash in a folder of the page. A line "$ COMMAND" is followed by the output of the
+    setup: COMMAND                  command; a block without such lines has a command per line. `setup` runs first and is not shown.
+    vary: REGEX                     In matching lines, numbers and digests may differ.
+    any: REGEX                      A matching line may be replaced by any other matching line.
+    leave-out: REGEX                The page leaves out matching lines.
     -->
-    <!-- output                     The block is what `command` prints, from the first line of the block on. Settings as above.
+    <!-- output                     The output of `command`, starting with the first line of the block. Settings as above.
     command: COMMAND
     -->
-    <!-- compile                    C++ that compiles. Its #include lines are those of the page; it stands in a function behind
-    setup: LINE                     the lines of `setup`, which declare what belongs to the reader's program. With `torch` it is
-    torch:                          compiled where libtorch is there.
+    <!-- compile                    C++ that compiles. Its #include lines are those of the page; it is put into a function after
+    setup: LINE                     the lines of `setup`, which declare what belongs to the reader's program. With `torch`, it is
+    torch:                          compiled if libtorch is found.
     -->
-    <!-- held by PATH               A file of tests that holds what the block says, in which `text` stands.
+    <!-- held by PATH               A file of tests that checks the content of the block and contains `text`.
     text: TEXT -->
     <!-- not run: REASON -->
 """

@@ -1,4 +1,4 @@
-"""Marks are read as blocks.py says, and what a page says wrongly is noticed."""
+"""Marks are read as blocks.py describes, and wrong content of pages is noticed."""
 
 import pathlib
 import tempfile
@@ -16,7 +16,7 @@ def blocks_of(text):
 
 
 def page_in(folder, text):
-    """A page in a folder that stands for source and build."""
+    """A page in a folder that takes the place of the source and build folders."""
     folder = pathlib.Path(folder)
     (folder / "cli").mkdir()
     program = folder / "cli/energon"

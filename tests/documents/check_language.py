@@ -1,8 +1,8 @@
 """check_language.py ROOT [PATH…]: applies the rules of docs/style/Energon to prose, comments and messages.
 
-Reads the rules that Vale reads, but needs no Vale. Checks Markdown outside code, comments and strings of C++ and Python, and comments of CMake.
-Prints FILE:LINE: RULE: MESSAGE. With PATHs (files or folders below ROOT), exit code 1 if anything is found there. Without, all files are checked,
-and the exit code is 1 if a file has more findings than docs/style/language_debt.json allows; --write-debt renews that file.
+Reads the rules of Vale, but does not need Vale. Checks Markdown outside code, comments and strings of C++ and Python, and comments of CMake. Prints
+FILE:LINE: RULE: MESSAGE. With PATHs (files or folders below ROOT), exit code 1 if anything is found there. Without, all files are checked, and the
+exit code is 1 if a file has more findings than docs/style/language_debt.json allows; --write-debt renews that file.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def read_rules(folder):
     return rules
 
 
-# --- Texts: lists of (line number, piece); a text may go on over several lines ---
+# --- Texts: lists of (line number, piece); a text may span several lines ---
 
 def markdown_texts(source):
     text, end = [], None

@@ -1,4 +1,4 @@
-"""check_page.py ROOT BUILD PAGE: runs the blocks of a page as their marks say (blocks.py) and compares what is printed.
+"""check_page.py ROOT BUILD PAGE: runs the blocks of a page according to their marks (blocks.py) and compares the output.
 
 Also checks that flags in `code` of the page are flags of the program. Exit code 1 and a diff if something is wrong.
 """
@@ -14,7 +14,7 @@ import tempfile
 from blocks import PageError, read_blocks
 
 LIMIT_SECONDS = 600
-# Flags of other programs that pages speak of.
+# Flags of other programs that pages mention.
 FOREIGN_FLAGS = {"--preset", "--build", "--test-dir", "--check", "--first-seed", "--count", "--target", "--help", "--version", "--lines",
                  "--only", "--repetitions", "--json", "--data", "--global-batch", "--signal", "--default-signal",
                  "--claimed-samples", "--files", "--targets-only", "--loaders", "--works", "--workers", "--batches",
@@ -28,7 +28,7 @@ def masked(line):
 
 
 def normal_form(block, lines):
-    """What is compared: without what the page leaves out, and with what varies masked."""
+    """The lines to compare: without those that the page leaves out, and with varying parts masked."""
     vary, any_line, leave_out = (block.patterns(name) for name in ("vary", "any", "leave-out"))
     result = []
     for line in lines:
@@ -66,7 +66,7 @@ class Page:
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   timeout=LIMIT_SECONDS, text=True, encoding="utf-8", errors="replace", check=False)
         except subprocess.TimeoutExpired:
-            self.fail(block.where(), f"does not end in {LIMIT_SECONDS} s: {command}")
+            self.fail(block.where(), f"does not end within {LIMIT_SECONDS} s: {command}")
             return []
         if done.returncode != 0:
             self.fail(block.where(), f"exit code {done.returncode} of: {command}\n{done.stdout}")
@@ -76,7 +76,7 @@ class Page:
         expected, actual = normal_form(block, page_lines), normal_form(block, printed)
         if expected != actual:
             diff = "\n".join(difflib.unified_diff(expected, actual, "page", "program", lineterm=""))
-            self.fail(block.where(), f"prints something else: {command}\n{diff}\nall that it printed:\n" + "\n".join(printed))
+            self.fail(block.where(), f"other output: {command}\n{diff}\nthe whole output:\n" + "\n".join(printed))
 
     def run_block(self, block):
         for command in block.settings.get("setup", []):
@@ -106,7 +106,7 @@ class Page:
     def check_held(self, block):
         path, text = self.root / block.argument, block.settings["text"][0]
         if not path.is_file() or text not in path.read_text(encoding="utf-8"):
-            self.fail(block.where(), f"{block.argument} does not hold '{text}'")
+            self.fail(block.where(), f"{block.argument} does not contain '{text}'")
 
     def check(self):
         for block in read_blocks(self.page):
@@ -119,7 +119,7 @@ class Page:
         self.check_flags()
 
     def flags_of(self, command):
-        """The flags of a command and of its sub-commands."""
+        """The flags of a command and of its subcommands."""
         text = subprocess.run(["energon", *command, "--help"], env=self.environment, stdout=subprocess.PIPE, text=True, check=True).stdout
         flags = set(re.findall(r"--[a-z][a-z0-9-]*", text))
         _, _, subcommands = text.partition("\nSubcommands:\n")

@@ -1,14 +1,14 @@
-"""check_protocols.py ROOT: protocols/README.md has what protocols/ and the tests have.
+"""check_protocols.py ROOT: protocols/README.md agrees with protocols/ and the tests.
 
-The numbers at the beginning of names of test cases (ACC-07) and those the page describes are the same; each header has a place in its table;
-the files that it links to exist. Prints what is wrong, with exit code 1.
+Names of test cases start with the numbers that the page describes (ACC-07); its table contains each header; the files that it links to exist. Prints
+what is wrong, with exit code 1.
 """
 
 import pathlib
 import re
 import sys
 
-# A string that begins with a number: in a C++ test, the name of a test case.
+# A string that starts with a number: in a C++ test, the name of a test case.
 CITED = re.compile(r'"([A-Z]+-\d\d) ')
 DESCRIBED = re.compile(r"^\| ([A-Z]+-\d\d) \| \S", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")

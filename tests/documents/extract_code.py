@@ -1,7 +1,7 @@
 """extract_code.py ROOT OUTPUT_FOLDER PAGE…: writes the C++ blocks of pages as files that can be compiled.
 
-One file a block, block_NAME_LINE.cpp; those that need libtorch are block_torch_NAME_LINE.cpp. Prints the names. Files that say the
-same already are not written again, files of blocks that are gone are removed.
+One file per block, block_NAME_LINE.cpp; those that need libtorch are block_torch_NAME_LINE.cpp. Prints the names. Unchanged files are not written
+again; files of removed blocks are removed.
 """
 
 import pathlib

@@ -23,7 +23,7 @@ double allocations_per_batch(const Function& run) {
 
 }  // namespace
 
-TEST_CASE("a batch that is read without workers costs few allocations", "[guard]") {
+TEST_CASE("a batch read without workers costs few allocations", "[guard]") {
   const TempDir folder;
   const Parts parts = GENERATE(Parts::kOne, Parts::kTwo);
   const auto loader = warm_loader(small_samples(folder.path(), parts));

@@ -23,7 +23,7 @@ inline constexpr AllocationBounds kAllocations = {
 struct SystemCallBounds {
   double preads;  ///< for a batch of 64 from 16 slices
 
-  /// Of the transport, on both sides together. A sleep costs four calls, a nap of the trainer one.
+  /// For the transport, on both sides together. A sleep costs four calls, a nap of the trainer one.
   double small_batch;  ///< for 1 or 8 samples of 300 B
   double batch;        ///< for 64 samples, which the trainer waits for
 };

@@ -5,9 +5,9 @@
       [--update]          writes the counts of this build and the table of docs/performance.md
       [--functions NAME]  also lists the functions of the paths with NAME in their names
 
-Exits with 0 if all counts are within the tolerance, 1 if one is not (higher or lower), 77 if there
-are none of this build. callgrind counts instructions: those of the program ("own") and those of the
-shared libraries that it loads apart, those of the kernel not at all.
+Exits with 0 if all counts are within the tolerance, 1 if one is not (higher or lower), 77 if there are none
+for this build. callgrind counts the instructions of the program ("own") and, separately, of the shared
+libraries that it loads, but not of the kernel.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def read_dump(path, program):
         elif line.startswith("fn="):
             function = line[3:]
         elif line.startswith("calls="):
-            is_call = True  # what it cost follows; the function called says the same itself
+            is_call = True  # the cost follows, but the called function reports it, too
         elif re.match(r"[0-9+*-]", line):
             if not is_call:
                 counts[is_own, function] += int(line.split()[1])
@@ -102,7 +102,7 @@ def difference(now, before, slack):
 
 
 def check(paths, counts):
-    """Prints the counts beside the previous ones; returns the problems."""
+    """Prints the counts next to the previous ones; returns the problems."""
     heads = [text for what in SLACK for text in (what, "was")]
     print(f"{'':<38}{'per':<10}" + "".join(f"{head:>12}" for head in heads))
     problems = []
@@ -174,7 +174,7 @@ def main():
     counts = json.loads(COUNTS.read_text()) if COUNTS.exists() else {}
     update = "cmake --build BUILD_FOLDER --target guard_update"
     if build not in counts and not options.update and not options.functions:
-        print(f"SKIPPED: there are no counts of {build}; to make them, on the commit to compare "
+        print(f"SKIPPED: there are no counts for {build}; to make them, on the commit to compare "
               f"with: {update}")
         return SKIPPED
     paths = run_paths(options.valgrind, os.path.realpath(options.program))
@@ -187,9 +187,9 @@ def main():
         PAGE.write_text(page_with(PAGE.read_text(), counts))
         return 0
     if page_with(PAGE.read_text(), counts) != PAGE.read_text():
-        problems.append("the table in docs/performance.md is not that of counts.json")
+        problems.append("the table in docs/performance.md differs from counts.json")
     if problems:
-        print("\nNot as in counts.json:\n  {}\n\nBy function: {} --functions NAME\nIf this is what you "
+        print("\nDifferent from counts.json:\n  {}\n\nBy function: {} --functions NAME\nIf this is what you "
               "wanted, renew the counts and say why in the commit: {}".format(
                   "\n  ".join(problems), shlex.join(sys.argv), update))
     return 1 if problems else 0

@@ -2,10 +2,9 @@
 //
 //   hot_paths FOLDER
 //
-// Each path runs between two calls of energon_guard_mark(), where valgrind writes down what it has
-// counted. For each path a line is printed: its name, what is counted, how many of these ran, and
-// the allocations. What a path needs besides is made before its first mark, and runs once as a
-// warm-up.
+// Each path runs between two calls of energon_guard_mark(), where valgrind writes its counts.
+// Prints a line for each path: its name, the unit, the number of units, and the allocations.
+// Everything that a path needs is made before its first mark, and runs once as a warm-up.
 //
 // The same instructions must run on every machine and in every run: there is one thread, the clock
 // is a counter, and the allocator always does the same. Run the program twice in a folder, and

@@ -1,4 +1,4 @@
-// How many system calls a batch costs: of the reader, and of both ends of a real worker's channel.
+// How many system calls a batch costs in the reader and at both ends of a real worker's channel.
 
 #include <cstdint>
 
@@ -18,7 +18,7 @@ double per(std::uint64_t count, int batches) { return static_cast<double>(count)
 
 }  // namespace
 
-TEST_CASE("a batch from 16 slices costs few reads, and opens nothing", "[guard]") {
+TEST_CASE("a batch from 16 slices costs few reads, and no opens", "[guard]") {
   const TempDir folder;
   const auto loader = warm_loader(small_samples(folder.path(), Parts::kOne));
   constexpr int kBatches = 100;

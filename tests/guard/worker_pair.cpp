@@ -19,8 +19,8 @@
 namespace energon::testing {
 namespace {
 
-// Many batches may be sent before the first is taken. The arena reserves a multiple of its limit,
-// and valgrind cannot map 64 GiB.
+// Many batches may be sent before the first is received. The arena reserves a multiple of its
+// limit, and valgrind cannot map 64 GiB.
 LoaderOptions one_worker() {
   return {.worker_config = {.num_workers = 1},
           .prefetch_bytes = 32 << 20,

@@ -24,7 +24,7 @@ class WorkerPair {
   explicit WorkerPair(const PipelineFactory& make_pipeline);
 
   /// Makes the next batch, packs and sends it, like BatchProducer. Throws Error if there is no
-  /// room, because only this thread could make room.
+  /// space, because only this thread could free some.
   void send();
 
   /// Takes and decodes the oldest batch that was sent, like WorkerGroup.

@@ -30,7 +30,7 @@ pid_t start(const Words& actor, const Words& environment, int start_fd) {
   for (char** variable = environ; *variable != nullptr; ++variable) {
     variables.emplace_back(*variable);
   }
-  // Sanitizers require to be loaded first, so without them here.
+  // Sanitizers must be loaded first, so they are not used here.
   variables.insert(variables.begin(),
                    {"LD_PRELOAD=" ENERGON_SHARED_FAULTS, "ASAN_OPTIONS=verify_asan_link_order=0"});
   posix_spawn_file_actions_t actions;

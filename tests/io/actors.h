@@ -11,7 +11,7 @@ namespace energon::testing {
 
 using Words = std::vector<std::string>;
 
-/// Starts one process for each element of `actors` (verb and arguments), lets all begin at the same
+/// Starts one process for each element of `actors` (verb and arguments), lets all start at the same
 /// moment and waits for them. `environment` is a list of "NAME=value" for all processes.
 std::vector<ChildResult> run_actors(const std::vector<Words>& actors, const Words& environment);
 

@@ -25,7 +25,8 @@ TEST_CASE("an error describes what and where, and context set first wins", "[io]
         "bad header checksum [path: a.tar, byte: 512, sample: k\\x0a1, worker: 3]");
 }
 
-TEST_CASE("a detail stays with its error, appears in no text, and is bounded", "[io][error]") {
+TEST_CASE("a detail stays with its error, does not appear in its message, and is bounded",
+          "[io][error]") {
   Error error(ErrorCode::kUserFunction, "no such word");
   CHECK(error.detail().empty());
   const std::string bytes("pickled\0traceback", 17);

@@ -118,7 +118,7 @@ TEST_CASE("anything but a regular file is refused at once", "[io][file_source]")
   CHECK(code_of_opening("/dev/zero") == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("a file is replaced as a whole and leaves no temporary file", "[io][file_source]") {
+TEST_CASE("a file is replaced atomically and leaves no temporary file", "[io][file_source]") {
   const TempDir folder;
   const std::string path = folder.write("state", "old");
   energon::write_file_atomically(path, energon::as_bytes("new content"));

@@ -39,7 +39,7 @@ std::string refusal(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a link to a file stays, and its target is replaced", "[io][output]") {
+TEST_CASE("a link to a file is kept, and its target is replaced", "[io][output]") {
   const TempDir folder;
   const std::string real = folder.write("real/state", "old");
   fs::create_symlink("real/state", folder.file("relative"));

@@ -44,7 +44,7 @@ std::string hex_of(std::string_view bytes) {
   return result;
 }
 
-// As Python shows the values, calls as `module.name(arguments)[items] <- state`.
+// The values as Python shows them. Calls are `module.name(arguments)[items] <- state`.
 std::string shown(const PickleGraph& graph, PickleId id) {
   const auto all = [&graph](const std::vector<PickleId>& ids) {
     std::vector<std::string> texts;
@@ -181,7 +181,7 @@ TEST_CASE("rare forms of values are read", "[io][pickle]") {
   CHECK(shown(program("cbox\nThing\nK\x05\x85R}b]b")) == "box.Thing(5) <- []");
 }
 
-TEST_CASE("a name that the caller does not know ends the reading", "[io][pickle]") {
+TEST_CASE("a name that the caller does not know is refused", "[io][pickle]") {
   CHECK_THAT(refused("cos\nsystem\n\x8c\x02ls\x85R", ErrorCode::kMismatch),
              Contains("unknown: os.system") && Contains("(byte 2 of x.pkl, opcode 'c')"));
   CHECK_THAT(refused("\x8c\x02os\x8c\x06system\x93", ErrorCode::kMismatch),
@@ -203,7 +203,7 @@ TEST_CASE("opcodes that simple objects do not need are refused", "[io][pickle]")
              Contains("protocol 2 to 5"));
 }
 
-TEST_CASE("a pickle takes from its stack what is there", "[io][pickle]") {
+TEST_CASE("a pickle cannot take more from its stack than it contains", "[io][pickle]") {
   for (const std::string& body : {""s,
                                   "\x85"s,
                                   "N\x86"s,
@@ -246,7 +246,7 @@ TEST_CASE("a pickle takes from its stack what is there", "[io][pickle]") {
   }
 }
 
-TEST_CASE("a pickle takes the memory that its limit allows", "[io][pickle]") {
+TEST_CASE("a pickle does not exceed its memory limit", "[io][pickle]") {
   for (const char op : {']', '}', ')', 'N', '('}) {
     CAPTURE(op);
     CHECK_THAT(refused(std::string(1 << 20, op), ErrorCode::kResourceExhausted),
@@ -255,7 +255,7 @@ TEST_CASE("a pickle takes the memory that its limit allows", "[io][pickle]") {
   CHECK_THAT(error_of([] { graph_of(program("\x8c\x05hello"), {.bytes = 4}); },
                       ErrorCode::kResourceExhausted),
              Contains("the limit is 4"));
-  // Nesting takes no call stack.
+  // Nesting does not use the call stack.
   const std::string nested = std::string(1'000'000, ']') + std::string(999'999, 'a');
   CHECK(graph_of(program(nested), {.bytes = 1 << 30}).nodes.size() == 1'000'000);
 }

@@ -14,7 +14,7 @@
 namespace energon::testing {
 
 /// A tar of `count` samples with the keys "000123" and so on from `first`; each with a part "txt"
-/// that holds its key, and a part "bin" of two blocks.
+/// that contains its key, and a part "bin" of two blocks.
 std::string make_shard(int first, int count);
 
 /// The same bytes as gzip.
@@ -29,7 +29,7 @@ class SilentSink final : public ProgressSink {
 /// prepare() with the whole folder as "train", unless `options` specify a split.
 PrepareReport prepare_folder(const std::string& path, const PrepareOptions& options = {});
 
-/// The code and the text of the Error that `body` throws; kInternal and "" if it throws none.
+/// The code and the message of the Error that `body` throws, or kInternal and "" if it throws none.
 std::pair<ErrorCode, std::string> error_of(const std::function<void()>& body);
 
 /// Paths below `folder`, sorted.

@@ -1,6 +1,6 @@
 // One of several processes that share folders, for tests: waits until the other end of descriptor 3
-// is closed, does one thing and checks the result. Exit code 0: correct; 3: refused, because
-// another process is busy; otherwise wrong.
+// is closed, does one thing and checks the result. The exit code is 0 if the result is correct, 3
+// if another process is busy, and otherwise means a wrong result.
 
 #include <unistd.h>
 
@@ -99,7 +99,7 @@ int open(const std::string& folder, const std::string& rounds) {
     });
     for (const energon::ShardFile& shard : set.shards) {
       if (shard.checksum_path.empty() == is_all) {
-        std::fprintf(stderr, "the checksums of %s are of another set\n", shard.name.c_str());
+        std::fprintf(stderr, "the checksums of %s belong to another set\n", shard.name.c_str());
         return kWrong;
       }
     }

@@ -53,7 +53,7 @@ TEST_CASE("temporary names reveal their target", "[io][shared_folder]") {
   }
 }
 
-TEST_CASE("the first file published with publish_once() stays", "[io][shared_folder]") {
+TEST_CASE("the first file published with publish_once() is kept", "[io][shared_folder]") {
   const TempDir folder;
   NewFile first(folder.file("a"));
   first.append(as_bytes("first"));

@@ -31,7 +31,7 @@ namespace {
 constexpr int kRounds = 4;
 constexpr int kRefused = 3;
 
-// "" is the kernel's own.
+// "" means the locks of the kernel.
 const std::vector<std::string> kLocks = {"", "granted", "enosys"};
 
 Words environment(const std::string& locks) {
@@ -151,7 +151,7 @@ TEST_CASE("several processes prepare one folder at once", "[io][formats][shared]
       const auto lint = energon::lint(folder.path());
       CHECK(lint.ok());
       CHECK(lint.samples_checksummed == 160);
-      CHECK(files_below(folder.path()).size() == 4 * 3 + 6);  // nothing is left behind
+      CHECK(files_below(folder.path()).size() == 4 * 3 + 6);  // nothing remains
     }
   }
 }
@@ -180,7 +180,7 @@ TEST_CASE("opening during a prepare gets one set or the other", "[io][formats][s
   }
 }
 
-TEST_CASE("reading several files of a dataset during a prepare gets those of one prepare",
+TEST_CASE("reading several files of a dataset during a prepare gets the files of one prepare",
           "[io][formats][shared][fork]") {
   const TempDir folder;
   const std::string dataset = folder.file("d");

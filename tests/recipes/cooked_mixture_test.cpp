@@ -166,7 +166,7 @@ TEST_CASE("a cooker that skips half of one side does not shift a weighted blend"
   CHECK(share_of_a(delivered(make, 4000)) == Approx(0.5).margin(0.025));
 }
 
-TEST_CASE("without a shuffle buffer, the order is that of cooking before blending",
+TEST_CASE("without a shuffle buffer, the order equals that of cooking before blending",
           "[recipes][mixture]") {
   const double weight_of_b = GENERATE(1.0, 3.0, 0.2);
   const auto blend_by = GENERATE(BlendBy::kDraw, BlendBy::kShare);
@@ -212,7 +212,8 @@ TEST_CASE("a leaf without cooked samples leaves its share to the others", "[reci
   CHECK(share_of_a(delivered(make, 500)) == 0);
 }
 
-TEST_CASE("a place is given up after a thousand skipped samples", "[recipes][mixture]") {
+TEST_CASE("the search for a sample is given up after a thousand skipped samples",
+          "[recipes][mixture]") {
   PipelineData data({std::make_shared<const MemoryLeaf>("a", std::vector<std::int64_t>{50'000}),
                      std::make_shared<const MemoryLeaf>("b", std::vector<std::int64_t>{100})});
   data.mixing = Mixing::kWeighted;

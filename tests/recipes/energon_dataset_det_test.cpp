@@ -152,7 +152,7 @@ TEST_CASE("test_determinism_taskencoder", "[recipes][det]") {
     return result;
   };
   const auto expected = noise(0);
-  std::srand(7);  // global generators have no influence
+  std::srand(7);  // global generators have no effect
   CHECK(noise(0) == expected);
   CHECK(noise(1) != expected);
   CHECK(std::set<std::string>(expected.begin(), expected.end()).size() == 30);

@@ -226,7 +226,7 @@ TEST_CASE("test_custom_error_handler", "[recipes][dataset][fork]") {
     return energon::val_dataset(captions.file("ds"), {.split = "train"},
                                 {.task_encoder = encoder, .errors = {.standard = policy}});
   };
-  SECTION("a handler is called and decides") {
+  SECTION("a handler is called and decides what happens") {
     auto reports = std::make_shared<std::vector<FailureReport>>();
     Stream stream(make({.handler = [reports](const FailureReport& report) {
       reports->push_back(report);

@@ -155,7 +155,7 @@ TEST_CASE("test_packing_val", "[recipes][dataset]") {
 
 TEST_CASE("test_group_batch", "[recipes][dataset][fork]") {
   const RecipeFolder captions(kCaptions);
-  // Batches of 4 of the first shard, of 8 of the second.
+  // Batches of 4 from the first shard, of 8 from the second.
   TaskEncoder encoder;
   encoder.encode_sample = [](Sample sample, CallContext& /*context*/) {
     sample.fields = {{"shard", sample.sources.at(0).shard->shard_name}};

@@ -121,7 +121,7 @@ Sample fail(Sample /*sample*/, CallContext& /*context*/) { throw std::runtime_er
 
 }  // namespace
 
-TEST_CASE("IBM-14 empty samples and parts are skipped, and the others come once an epoch",
+TEST_CASE("IBM-14 empty samples and parts are skipped, and the others occur once per epoch",
           "[recipes][ibm][fork]") {
   const Lengths data(GENERATE(true, false));
   struct Case {

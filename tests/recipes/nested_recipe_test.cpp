@@ -155,7 +155,7 @@ TEST_CASE("a nested recipe resumes at 50 random points of three epochs",
   }
 }
 
-TEST_CASE("every batch of a nested recipe is restored by its key", "[recipes][nested][fork]") {
+TEST_CASE("every batch of a nested recipe is rebuilt from its key", "[recipes][nested][fork]") {
   const NestedRecipe recipe;
   const auto make = recipe.pipeline();
   SavableDataLoader loader(make, {.worker_config = {.num_workers = 2}});

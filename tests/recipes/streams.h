@@ -1,5 +1,5 @@
-// Helpers for the output of pipelines and loaders, in terms of Energon's own tests: keys, counts,
-// lists.
+// Helpers for the output of pipelines and loaders, in the form of Energon's own tests: keys,
+// counts, lists.
 
 #pragma once
 

@@ -11,7 +11,7 @@
 
 namespace energon::testing {
 
-/// Calls `function(values, context)` with a context of its own: the heap, and an empty key.
+/// Calls `function(values, context)` with its own context: the heap, and an empty key.
 template <class Function, class Values>
 auto call_function(const Function& function, Values&& values) {
   const CallResources resources;

@@ -9,7 +9,7 @@
 namespace energon::testing {
 
 /// Runs `body` in a forked child and returns the number of its system calls, except those for
-/// memory and threads. Nullopt if the machine does not allow tracing, or if `body` throws.
+/// memory and threads. nullopt if the machine does not allow tracing, or if `body` throws.
 std::optional<std::int64_t> count_system_calls(const std::function<void()>& body);
 
 }  // namespace energon::testing

@@ -40,7 +40,7 @@ struct PreparedSpec {
   /// Written before the number in the part; distinguishes datasets with the same keys.
   std::string prefix = {};
   std::string part = "txt";
-  std::string split = {};  ///< content of split.yaml; empty for the default
+  std::string split = {};  ///< content of split.yaml, by default all shards
 };
 void write_prepared(const TempDir& folder, const PreparedSpec& spec);
 

@@ -1,4 +1,4 @@
-// The message of an Error that a call is expected to throw.
+// The message of an Error that a call should throw.
 
 #pragma once
 

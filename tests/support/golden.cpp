@@ -38,7 +38,7 @@ void check_golden(const std::string& name, std::string_view content) {
     return;
   }
   // Not CHECK of the strings: they are long and binary.
-  INFO("golden file " << name << "; if it is to change, see HACKING.md");
+  INFO("golden file " << name << "; to change it, see HACKING.md");
   CHECK((read_golden(newest_golden_set(), name) == content));
 }
 

@@ -1,8 +1,8 @@
 // Files under tests/golden, written by some version of the library, to check that later versions
 // still read them.
 //
-// Each set is a folder. The newest set is what the current version writes, byte for byte. Others
-// come from earlier versions and are never rewritten. With ENERGON_RENEW_GOLDEN in the
+// Each set is a folder. The newest set contains what the current version writes, byte for byte.
+// Others come from earlier versions and are never rewritten. With ENERGON_RENEW_GOLDEN in the
 // environment the tests rewrite the newest set: ENERGON_RENEW_GOLDEN=1 ctest -R golden.
 
 #pragma once

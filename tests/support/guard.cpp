@@ -22,8 +22,8 @@
 
 namespace {
 
-// clone3 hides its flags from filters; without it libc takes clone.
-// On a machine without filters, forks go unnoticed.
+// clone3 hides its flags from filters; without it libc uses clone. On a machine without filters,
+// forks go unnoticed.
 void refuse_forks() {
   std::vector<sock_filter> code = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

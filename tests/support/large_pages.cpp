@@ -1,5 +1,5 @@
 // A library for LD_PRELOAD that makes this system look like one with memory pages of 64 KiB, such
-// as some kernels for ARM: sysconf() reports that size, mappings begin at multiples of it, and
+// as some kernels for ARM: sysconf() reports that size, mappings start at multiples of it, and
 // memory can only be released in whole pages.
 
 #include <dlfcn.h>

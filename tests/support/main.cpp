@@ -1,5 +1,5 @@
-// Runs the cases of a test program. Exit codes: 0 all passed; kSkipExitCode all were skipped; 1
-// some failed, or forked without the tag [fork], or there was none to run.
+// Runs the cases of a test program. Exit codes: 0 if all passed, kSkipExitCode if all were skipped,
+// 1 if some failed or forked without the tag [fork], or no case matched.
 
 #include <cstdio>
 

@@ -20,7 +20,7 @@ std::optional<std::string> shared_data(std::string_view name) {
 }
 
 void skipped() {
-  skip_case("the shared test data is not beside this checkout (set ENERGON_TEST_DATA)");
+  skip_case("the shared test data is not next to this checkout (set ENERGON_TEST_DATA)");
 }
 
 }  // namespace energon::testing

@@ -8,8 +8,8 @@
 
 namespace energon::testing {
 
-/// Path of `name` in the shared test data: $ENERGON_TEST_DATA, else ../shared/data beside the
-/// source tree. Nullopt if the data does not exist; the caller then skips its case:
+/// Path of `name` in the shared test data: $ENERGON_TEST_DATA, otherwise ../shared/data next to the
+/// source tree. nullopt if the data does not exist; the caller then skips its case:
 ///   const auto path = shared_data("tar"); if (!path) return skipped();
 std::optional<std::string> shared_data(std::string_view name);
 

@@ -6,7 +6,7 @@
 namespace energon::testing {
 namespace {
 
-std::string g_reason;  // of the running case; empty unless skipped
+std::string g_reason;  // of the running case, if it was skipped
 
 std::vector<std::string>& skipped_names() {
   static std::vector<std::string> list;

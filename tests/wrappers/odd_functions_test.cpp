@@ -1,5 +1,5 @@
-// Functions of the user that do odd things with a sample: each ends in an Error that says which, or
-// in a batch; none in a crash.
+// Functions of the user that do odd things with a sample: each ends in an Error that names it, or
+// in a batch, never in a crash.
 
 #include <algorithm>
 #include <numeric>
@@ -138,7 +138,7 @@ class UnreadableLeaf final : public energon::LeafDataset {
 
 }  // namespace
 
-TEST_CASE("a function that adds a field twice is named with field and sample",
+TEST_CASE("the error about a field added twice names field and sample",
           "[wrappers][odd_functions]") {
   const BatchFunction function =
       GENERATE(BatchFunction(energon::list_fields), BatchFunction(energon::stack_fields),
@@ -179,7 +179,8 @@ TEST_CASE("a field twice in a mapping of each sample is refused", "[wrappers][od
              Catch::Contains("field 'm.x' occurs twice in sample 'k'"));
 }
 
-TEST_CASE("a leaf that gives a field twice is an Error of the batch", "[wrappers][odd_functions]") {
+TEST_CASE("a leaf that returns a field twice is an Error of the batch",
+          "[wrappers][odd_functions]") {
   energon::HeapBufferPool memory;
   const bool in_groups = GENERATE(false, true);
   TaskEncoder encoder{.batch = [](std::span<Sample>) { return Mapping(); }};
@@ -193,7 +194,7 @@ TEST_CASE("a leaf that gives a field twice is an Error of the batch", "[wrappers
              Catch::Contains("field 'x' occurs twice in sample 'sample 0'"));
 }
 
-TEST_CASE("a field twice is refused wherever a function gives fields",
+TEST_CASE("a field twice is refused wherever a function returns fields",
           "[wrappers][odd_functions]") {
   const Mapping twice = {{"f", std::int64_t{1}}, {"f", std::int64_t{2}}};
   const auto fail = [](TaskEncoder encoder) {
@@ -298,7 +299,7 @@ TEST_CASE("a sample that cannot be read is reported with the key that the error 
   CHECK(monitor.reports()[1].samples.at(0).key == "known to the reader");
 }
 
-TEST_CASE("a function that gives an empty sample leaves key and sources as they were",
+TEST_CASE("a function that returns an empty sample leaves key and sources unchanged",
           "[wrappers][odd_functions]") {
   OddPipeline odd(
       {.encode_sample = energon::MapFunction([](Sample, CallContext&) { return Sample(); })});
@@ -310,7 +311,7 @@ TEST_CASE("a function that gives an empty sample leaves key and sources as they 
   CHECK(energon::source_of(*batch, 4).index_in_shard == 4);
 }
 
-TEST_CASE("fields that some samples lack, and names that are empty, are Errors or fields",
+TEST_CASE("fields that some samples lack, and empty names, are Errors or fields",
           "[wrappers][odd_functions]") {
   CHECK_THAT(error_of_first({.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {
                                if (sample.keys.at(0) == "000002") {
@@ -338,7 +339,7 @@ TEST_CASE("a source without a shard is an Error", "[wrappers][odd_functions]") {
              Catch::Contains("has no shard") && Catch::Contains("000000"));
 }
 
-TEST_CASE("functions that are missing are refused when the pipeline is made",
+TEST_CASE("missing functions are refused when the pipeline is constructed",
           "[wrappers][odd_functions]") {
   const auto refused = [](TaskEncoder encoder) {
     const TempDir folder;
@@ -355,7 +356,7 @@ TEST_CASE("functions that are missing are refused when the pipeline is made",
            .batch = [](std::span<Sample>, CallContext&) { return energon::FieldsGenerator(); }});
 }
 
-TEST_CASE("negative numbers that would mean nothing are refused when the pipeline is made",
+TEST_CASE("meaningless negative numbers are refused when the pipeline is constructed",
           "[wrappers][odd_functions]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {4});
@@ -371,8 +372,7 @@ TEST_CASE("negative numbers that would mean nothing are refused when the pipelin
              Catch::Contains("the failure tolerance of 'batch' is -2"));
 }
 
-TEST_CASE("a group that nobody gives a batch size is an Error that names it",
-          "[wrappers][odd_functions]") {
+TEST_CASE("a group without a batch size is an Error that names it", "[wrappers][odd_functions]") {
   const TempDir folder;
   energon::HeapBufferPool memory;
   const auto dataset = numbered_dataset(folder, kTens);
@@ -387,7 +387,7 @@ TEST_CASE("a group that nobody gives a batch size is an Error that names it",
              Catch::Contains("group 'high'") && Catch::Contains("batch_size"));
 }
 
-TEST_CASE("what a user's function throws has a code of its own, wherever it is thrown",
+TEST_CASE("an exception of a user's function has its own code, wherever it is thrown",
           "[wrappers][odd_functions]") {
   const auto code_of = [](TaskEncoder encoder) {
     OddPipeline odd(std::move(encoder));
@@ -424,7 +424,7 @@ TEST_CASE("what a user's function throws has a code of its own, wherever it is t
              Catch::Contains("stage 'iter_map' failed: no luck"));
 }
 
-TEST_CASE("what a function throws while a saved position is rebuilt has that code, too",
+TEST_CASE("an exception while a saved position is rebuilt has that code, too",
           "[wrappers][odd_functions]") {
   energon::testing::NumberedStream samples;
   bool fails = false;

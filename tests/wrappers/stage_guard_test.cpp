@@ -1,4 +1,4 @@
-// Rows of failures: what counts as one, and what ends it.
+// Consecutive failures: what counts as one, and what ends a row of them.
 
 #include "energon/stage/stage_guard.h"
 
@@ -27,7 +27,7 @@ StageOptions tolerate(std::int64_t tolerance, RecordingMonitor& monitor) {
           .monitor = monitor};
 }
 
-// Fails but for each `period`-th sample.
+// Fails except for each `period`-th sample.
 energon::MapFunction succeeds_each(std::int64_t period) {
   return [period](Sample sample, CallContext&) {
     return number(sample) % period == period - 1 ? sample : throw std::runtime_error("bad");
@@ -44,7 +44,7 @@ std::size_t count_items(Dataset& stream) {
 
 }  // namespace
 
-TEST_CASE("a success ends a row of failures, so rows that are short enough never end the stream",
+TEST_CASE("a success ends a row of failures, so short rows never end the stream",
           "[wrappers][stage_guard]") {
   NumberedStream samples;
   RecordingMonitor monitor;
@@ -60,8 +60,7 @@ TEST_CASE("a success ends a row of failures, so rows that are short enough never
                                        Catch::Contains("tolerance is 3"));
 }
 
-TEST_CASE("a sample that was used and gave nothing ends a row of failures, too",
-          "[wrappers][stage_guard]") {
+TEST_CASE("a used sample without output ends a row of failures, too", "[wrappers][stage_guard]") {
   NumberedStream samples;
   RecordingMonitor monitor;
   const auto gives_nothing = [](std::int64_t period) {
@@ -79,8 +78,7 @@ TEST_CASE("a sample that was used and gave nothing ends a row of failures, too",
   CHECK_THROWS_WITH(longer.next(), Catch::Contains("3 samples in a row failed"));
 }
 
-TEST_CASE("what the system refuses ends the stream whatever the policy says",
-          "[wrappers][stage_guard]") {
+TEST_CASE("system errors end the stream regardless of the policy", "[wrappers][stage_guard]") {
   NumberedStream samples;
   RecordingMonitor monitor;
   energon::Map stream(

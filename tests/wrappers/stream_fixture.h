@@ -1,4 +1,4 @@
-// What tests of stages stand on: a stream of 55 numbered samples, and what watches a pipeline.
+// Shared by tests of stages: a stream of 55 numbered samples, and monitors of a pipeline.
 
 #pragma once
 
@@ -18,11 +18,11 @@ namespace energon::testing {
 /// Pipelines over one dataset of 55 samples; must outlive them.
 class NumberedStream {
  public:
-  /// One epoch after the other, in the order of the numbers.
+  /// One epoch after another, in the order of the numbers.
   std::unique_ptr<Dataset> in_order();
-  /// One epoch after the other, shuffled.
+  /// One epoch after another, shuffled.
   std::unique_ptr<Dataset> shuffled();
-  /// Two leaves, each of the 55 samples, taken in turn by a shuffle.
+  /// Two leaves with the 55 samples each, shuffled together.
   std::unique_ptr<Dataset> two_leaves();
 
  private:
@@ -34,13 +34,13 @@ class NumberedStream {
 /// Number of a sample, from its first key.
 std::int64_t number(const Sample& sample);
 
-/// The numbers of the items of an epoch: of a batch, those of its samples.
+/// The numbers of the items of an epoch; for a batch, those of its samples.
 std::vector<std::vector<std::int64_t>> epoch_numbers(Dataset& stream);
 
-/// A policy that leaves out what fails.
+/// A policy that leaves out samples that fail.
 inline const ErrorPolicy kSkipFailures = {.action = FailureAction::kSkip};
 
-/// Remembers what it is told.
+/// Records its calls.
 class RecordingMonitor final : public PipelineMonitor {
  public:
   StageCounters& stage(std::string_view name) override { return counters_[std::string(name)]; }
@@ -52,8 +52,7 @@ class RecordingMonitor final : public PipelineMonitor {
   std::vector<FailureReport> reports_;
 };
 
-/// Throws an Error (kIo) once, after `before` items (never if negative), and counts what is
-/// rebuilt.
+/// Throws an Error (kIo) once, after `before` items (never if negative), and counts rebuilt items.
 class FailingOnce final : public Dataset {
  public:
   FailingOnce(std::unique_ptr<Dataset> inner, int before)

@@ -16,7 +16,7 @@
 
 namespace energon::testing {
 
-/// int32 with the elements `numbers`, in `memory`.
+/// An int32 tensor with the elements `numbers`, in `memory`.
 inline Tensor int_tensor(std::vector<std::int64_t> shape, const std::vector<std::int32_t>& numbers,
                          BufferAllocator& memory = heap_memory()) {
   NewTensor result = new_tensor(DType::kInt32, std::move(shape), memory);

@@ -23,9 +23,9 @@ inline std::string small_png() {
 }
 
 /// Writes and prepares the dataset `name` with `count` samples, numbered from `first`. Each has a
-/// part json, {"caption": ["c<number>", "other"], "label": <number>}, an image (png; jpg, which
-/// holds a PNG, where the number is odd), a part txt, "t<number>", and a part bad.json, which is no
-/// JSON.
+/// part json, {"caption": ["c<number>", "other"], "label": <number>}, an image (png; or jpg, which
+/// contains a PNG, if the number is odd), a part txt, "t<number>", and a part bad.json, which is
+/// not JSON.
 inline void write_captions(const TempDir& folder, const std::string& name, std::int64_t count,
                            const std::string& dataset_yaml, std::int64_t first = 0) {
   TarBuilder tar;

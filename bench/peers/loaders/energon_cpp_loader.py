@@ -1,4 +1,4 @@
-"""energon_cpp, this project. No options but those that every script gives.
+"""energon_cpp, this project. Only options that every script sets.
 
 Bytes stay as they are (decoder None): small parts come as bytes, large ones as views of shared memory.
 Pictures are decoded natively ("torchrgb8"), in batches of one tensor of torch.
@@ -43,7 +43,7 @@ ENCODERS = {"identity": Identity, "arrays": Arrays, "decoded": Pictures, "tensor
 class Loader(Peer):
     WORKS = {work: ("",) for work in ("text", "image", "blob", "decoded", "identity", "arrays")}
     MODULES = ("energon_cpp",)
-    READS = Peer.READS + "; a second one beside each worker where a batch has 4 MiB or more"
+    READS = Peer.READS + "; a second one per worker for batches of 4 MiB or more"
     RESUMES = True
 
     def __init__(self, job: Job) -> None:

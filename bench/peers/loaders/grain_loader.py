@@ -1,5 +1,5 @@
 """grain over ArrayRecord files without compression, one made from each tar: a MapDataset in order whose
-batches are made at map level, so that a batch is read by one call; worker processes where there are some.
+batches are made at map level, so that a batch is read by one call; worker processes if there are any.
 
 "tensor": arrays of NumPy, which grain's workers put into shared memory.
 """
@@ -28,7 +28,7 @@ def packed(parts: list[bytes]) -> bytes:
 
 
 class Unpack:
-    """Of records: a list of bytes for each part."""
+    """For records: a list of bytes for each part."""
 
     def __init__(self, parts: int) -> None:
         self.parts = parts
@@ -45,7 +45,7 @@ class Unpack:
 
 
 class Join(Unpack):
-    """Of records: (all bytes, sizes)."""
+    """For records: (all bytes, sizes)."""
 
     def __call__(self, samples: Any) -> Any:
         parts = [part for sample in samples for part in self.one(sample)]
@@ -55,7 +55,7 @@ class Join(Unpack):
 class Loader(Joined):
     WORKS = {"text": BYTES, "image": BYTES, "blob": BYTES}
     MODULES = ("grain", "array_record")
-    READS = "two threads in each worker; in the trainer where there is none"
+    READS = "two threads per worker, or in the trainer without workers"
     FORMAT = "arrayrecord"
 
     def __init__(self, job: Job) -> None:

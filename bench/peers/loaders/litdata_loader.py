@@ -44,7 +44,7 @@ class Loader(Joined):
         )
 
     def convert(self, path: pathlib.Path) -> None:
-        # What litdata.optimize() uses, without its processes.
+        # The classes that litdata.optimize() uses, without its processes.
         writer = BinaryWriter(str(path), chunk_bytes=64 << 20)
         samples = python_data.samples_in_order(self.job.spec, self.job.folder)
         for number, contents in enumerate(samples):

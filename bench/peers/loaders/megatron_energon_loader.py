@@ -1,9 +1,9 @@
 """Megatron-Energon over the same prepared folders. Logging off, no watchdog, no garbage collection
 between batches (its default: one every ten), prefetch_factor 4 (its default: 2).
 
-Bytes: a cooker that passes them on and no decoder. "bytes": batches are lists of bytes, which pickle
-carries to the trainer. "tensor": batch() joins them into one tensor of torch, which shared memory
-carries. Pictures: its own decoder, "torchrgb8", stacked in batch().
+Bytes: a cooker that returns its input, and no decoder. "bytes": batches are lists of bytes, which
+pickle carries to the trainer. "tensor": batch() joins them into one tensor of torch, which shared
+memory carries. Pictures: its own decoder, "torchrgb8", stacked in batch().
 "checkpoints": state is kept every second instead of every minute.
 """
 

@@ -1,4 +1,4 @@
-"""Map-style data over precomputed offsets and os.pread: what the loaders of torch read."""
+"""Map-style data over precomputed offsets and os.pread, for the torch loaders."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class InOrder(torch.utils.data.Sampler[int]):
 
 
 class OffsetPeer(Joined):
-    """What the loaders over TarSamples do with a batch."""
+    """The batches of loaders over TarSamples."""
 
     def columns(self, batch: Any) -> list[Any]:
         return [np.asarray(batch)] if self.job.work == "decoded" else super().columns(batch)

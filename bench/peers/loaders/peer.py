@@ -17,8 +17,8 @@ class Job:
 
     "text", "image", "blob": the bytes of all parts. "decoded": uint8 pixels of the pictures.
     "identity": text, through a Python function that returns each sample as it is.
-    "arrays": text, through one that makes two arrays of NumPy of each sample.
-    "tensors": two tensors a sample, stacked.
+    "arrays": text, through one that makes two NumPy arrays of each sample.
+    "tensors": two tensors per sample, stacked.
     """
 
     loader: str
@@ -39,23 +39,23 @@ class Job:
         return self.spec.folder(pathlib.Path(self.data))
 
     def index(self) -> dict[str, Any]:
-        """Where each sample lies (python_data.index_of)."""
+        """Where each sample is stored (python_data.index_of)."""
         return python_data.index_of(pathlib.Path(self.data), self.spec)
 
 
 class Peer:
-    """A loader at its best settings, which the docstring of its file says.
+    """A loader at its best settings, which the docstring of its file describes.
 
-    WORKS: {work: variants}; several variants are measured where it is not clear which is best.
+    WORKS: {work: variants}; several variants are measured if it is not clear which is best.
     "bytes": a batch has a list of bytes for each part. "tensor": one buffer with the bytes of all
     parts, which a worker shares with the trainer instead of pickling it; see Joined.
     READS: which threads read, for the report.
     """
 
     WORKS: dict[str, tuple[str, ...]] = {}
-    READS = "one thread for each worker; the trainer's where there is none"
-    MODULES: tuple[str, ...] = ()  # those that it needs; the first one's version is reported
-    FORMAT = ""  # that it converts the data to (python_data.converted); empty: it reads the tars
+    READS = "one thread per worker, or the trainer's without workers"
+    MODULES: tuple[str, ...] = ()  # modules that it needs; the version of the first is reported
+    FORMAT = ""  # that it converts the data to (python_data.converted), or '' if it reads the tars
     RESUMES = False  # has save() and restore()
     MANY_WORKERS = True  # is not the same with every number of workers
 
@@ -64,7 +64,7 @@ class Peer:
 
     @classmethod
     def data_folder(cls, job: Job) -> pathlib.Path:
-        """Where the data lies that it reads."""
+        """The folder of the data that it reads."""
         return python_data.converted_folder(job.folder, cls.FORMAT) if cls.FORMAT else job.folder
 
     def batches(self) -> Iterator[Any]:
@@ -80,7 +80,7 @@ class Peer:
         raise NotImplementedError
 
     def samples(self, batch: Any) -> list[list[Any]]:
-        """The parts of each sample; of "decoded" a picture (height, width, 3). For the check of the
+        """The parts of each sample; for "decoded", a picture (height, width, 3). Used to check the
         contents, so it may be slow."""
         columns = self.columns(batch)
         return [list(parts) for parts in zip(*columns)]
@@ -89,7 +89,7 @@ class Peer:
         raise NotImplementedError
 
     def restore(self, state: Any) -> None:
-        """Before the first batch."""
+        """Called before the first batch."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ BYTES = ("bytes", "tensor")
 
 
 class Joined(Peer):
-    """The "tensor" variant of a loader whose batches of it are (buffer, sizes of all parts)."""
+    """The "tensor" variant of a loader whose batches are (buffer, sizes of all parts)."""
 
     def is_joined(self) -> bool:
         return self.job.variant == "tensor"

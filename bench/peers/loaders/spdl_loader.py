@@ -15,7 +15,8 @@ from loaders.peer import BYTES, Job
 
 
 def can_decode() -> bool:
-    """Whether it finds all of FFmpeg's libraries, which it loads here: libavdevice and libavfilter too."""
+    """Whether SPDL finds all of FFmpeg's libraries, which it loads here, including libavdevice and
+    libavfilter."""
     try:
         spdl.io.demux_image(b"no picture")
     except RuntimeError as error:
@@ -68,5 +69,5 @@ class Loader(offsets.OffsetPeer):
         return super().samples(batch)
 
     def close(self) -> None:
-        with contextlib.suppress(TimeoutError):  # it waits for the source, which has no end
+        with contextlib.suppress(TimeoutError):  # it waits for the source, which is endless
             self.stack.close()

@@ -31,7 +31,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-// A folder of shards beside a cache folder.
+// A folder of shards next to a cache folder.
 struct FolderFixture {
   TempDir root;
   std::string data = root.file("data");
@@ -215,7 +215,7 @@ TEST_CASE("shard names that lead out of the folder are refused", "[io][formats][
   CHECK(contains(fixture.open_error().second, "leads out of"));
 }
 
-TEST_CASE("plain tars are indexed beside themselves, sorted, for any split part",
+TEST_CASE("plain tars are indexed next to themselves, sorted, for any split part",
           "[io][formats][open]") {
   const FolderFixture fixture;
   fixture.write("b/1.tar", make_shard(10, 5));

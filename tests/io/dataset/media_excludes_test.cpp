@@ -96,7 +96,7 @@ TEST_CASE("properties come from the image, the video or the audio", "[io][format
   CHECK_FALSE(value_of(MediaMetadata{.width = 3, .height = 0}, MediaProperty::kAspectRatio));
 }
 
-TEST_CASE("a bound needs a medium with the property, and holds for all that have it",
+TEST_CASE("a bound needs a medium with the property, and applies to all media with it",
           "[io][formats][media]") {
   const MediaCondition wide = at_least(MediaProperty::kWidth, 40);
   CHECK(is_kept({kImage}, wide));

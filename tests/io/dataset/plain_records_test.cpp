@@ -72,7 +72,7 @@ std::vector<std::int64_t> counts(const ShardSet& set) {
   return result;
 }
 
-// Without what only a record knows.
+// Without the members that only a record has.
 ShardFile bare(ShardFile shard) {
   shard.noted_index_digest.reset();
   shard.checksum_digest.reset();
@@ -81,7 +81,7 @@ ShardFile bare(ShardFile shard) {
 
 }  // namespace
 
-TEST_CASE("plain tars that were opened before are not looked at again",
+TEST_CASE("plain tars that were opened before are not examined again",
           "[io][formats][record][plain]") {
   const Tars tars;
   CHECK(samples_looked_at(tars.open()) == kTars);
@@ -98,7 +98,7 @@ TEST_CASE("plain tars that were opened before are not looked at again",
   }
 }
 
-TEST_CASE("a plain tar that changed is looked at, the others are not",
+TEST_CASE("a plain tar that changed is examined, the others are not",
           "[io][formats][record][plain]") {
   const Tars tars;
   tars.open();
@@ -111,11 +111,11 @@ TEST_CASE("a plain tar that changed is looked at, the others are not",
     CHECK(set.shards[7].is_checked);
     CHECK(counts(set) == expected);
   }
-  SECTION("of another time") {
+  SECTION("with another time") {
     fs::last_write_time(tars.path(3), fs::last_write_time(tars.path(3)) + std::chrono::seconds(9));
     CHECK(samples_looked_at(tars.open()) == 1);
   }
-  SECTION("gone") {
+  SECTION("missing") {
     fs::remove(tars.path(0));
     expected.pop_back();
     CHECK(counts(tars.open()) == expected);
@@ -130,7 +130,7 @@ TEST_CASE("a plain tar that changed is looked at, the others are not",
   CHECK(counts(again) == expected);
 }
 
-TEST_CASE("a damaged record of plain tars is made again", "[io][formats][record][plain]") {
+TEST_CASE("a damaged record of plain tars is rebuilt", "[io][formats][record][plain]") {
   const Tars tars;
   tars.open();
   const std::string path = tars.record();
@@ -146,7 +146,7 @@ TEST_CASE("a damaged record of plain tars is made again", "[io][formats][record]
   CHECK(samples_looked_at(tars.open()) == 0);
 }
 
-TEST_CASE("few plain tars, and those without a cache, are looked at each time",
+TEST_CASE("few plain tars, and those without a cache, are examined each time",
           "[io][formats][record][plain]") {
   const Tars few(4);
   few.open();
@@ -167,11 +167,11 @@ TEST_CASE("the index of a plain tar is checked at its first read", "[io][formats
   tars.open();
   const ShardSet set = tars.open();
   const std::string index = tars.path(5) + ".idx";
-  SECTION("gone: it is made again") { fs::remove(index); }
-  SECTION("damaged: it is made again") { fs::resize_file(index, 11); }
-  SECTION("another, of the same time") {
+  SECTION("missing: it is rebuilt") { fs::remove(index); }
+  SECTION("damaged: it is rebuilt") { fs::resize_file(index, 11); }
+  SECTION("another one with the same time") {
     const auto time = fs::last_write_time(index);
-    change_byte(index, 9, 4);  // sample 1 begins at another member
+    change_byte(index, 9, 4);  // sample 1 starts at another member
     fs::last_write_time(index, time);
     const auto [code, message] = error_of([&] { set.check(set.shards[5]); });
     CHECK(code == ErrorCode::kCorruptData);
@@ -182,9 +182,9 @@ TEST_CASE("the index of a plain tar is checked at its first read", "[io][formats
   CHECK(bare(set.check(set.shards[5])) == tars.open(CheckShards::kAtOpening).shards[5]);
 }
 
-TEST_CASE("an index in the cache is noted as such", "[io][formats][record][plain]") {
+TEST_CASE("the record notes that an index is in the cache", "[io][formats][record][plain]") {
   const Tars tars;
-  fs::create_directory(tars.path(2) + ".idx");  // so that none can be beside the tar
+  fs::create_directory(tars.path(2) + ".idx");  // so that none can be next to the tar
   tars.root.write("data/002.tar.idx/x", "");
   tars.open();
   const ShardSet set = tars.open();

@@ -248,7 +248,8 @@ TEST_CASE("a broken shard whose number of samples is unknown cannot be skipped",
   CHECK(contains(message, "s-1.tar"));
   CHECK(contains(message, "cannot be skipped: its"));
   CHECK(contains(message, "energon prepare"));
-  // For a prepared dataset, .info.json has the count, even if the index is gone with the shard.
+  // For a prepared dataset, .info.json contains the count, even if the index is lost with the
+  // shard.
   const QuarantineFixture prepared;
   prepare_folder(prepared.data, {});
   std::filesystem::remove(prepared.data + "/s-1.tar");

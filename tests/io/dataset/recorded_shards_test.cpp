@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::chrono::seconds kSummaryAge{100};
 
-// As another process finds the shard that `set` has, if it looks at it.
+// The shard of `set` as another process finds it by examining it.
 ShardFile looked_at(const ShardSet& set, std::size_t shard) {
   ShardFile file = set.check(set.shards[shard]);
   file.checksum_digest.reset();
@@ -95,7 +95,7 @@ TEST_CASE("opening by a record costs no system calls per shard", "[io][formats][
   CHECK(*calls_of(100, CheckShards::kAtOpening) > *few + 100);
 }
 
-TEST_CASE("what a shard lacks is the same error at the first read as at opening",
+TEST_CASE("something missing in a shard is the same error at the first read as at opening",
           "[io][formats][record]") {
   const RecordedFolder fixture(Checksums::kWrite);
   const std::string tar = fixture.file("a.tar");
@@ -121,7 +121,7 @@ TEST_CASE("what a shard lacks is the same error at the first read as at opening"
     fs::resize_file(tar, 2560);
     problem = "shard 'a.tar': the index ";
   }
-  SECTION("its samples, all of them others") {
+  SECTION("its samples, all replaced") {
     rewrite(make_shard(500, 100), kSummaryAge);
     problem = "shard 'a.tar' is not the one that was prepared";
   }
@@ -151,7 +151,7 @@ TEST_CASE("a copy with other times is opened by its record", "[io][formats][reco
   CHECK(looked_at(set, 0) == fixture.open(CheckShards::kAtOpening).shards[0]);
 }
 
-TEST_CASE("options that need a look at each shard get it", "[io][formats][record]") {
+TEST_CASE("options that need it examine each shard", "[io][formats][record]") {
   const RecordedFolder fixture(Checksums::kWrite);
   OpenOptions options = fixture.options(CheckShards::kAtFirstRead);
   SECTION("broken shards are left out") { options.broken_shards = energon::BrokenShards::kSkip; }
@@ -160,7 +160,7 @@ TEST_CASE("options that need a look at each shard get it", "[io][formats][record
   CHECK(is_checked(open_split(fixture.data, options)));
 }
 
-TEST_CASE("compressed shards are looked at when they are opened", "[io][formats][record]") {
+TEST_CASE("compressed shards are examined when they are opened", "[io][formats][record]") {
   const TempDir root;
   root.write("data/a.tgz", gzip(make_shard(0, 3)));
   const OpenOptions options{.check_shards = CheckShards::kAtFirstRead,
@@ -170,7 +170,7 @@ TEST_CASE("compressed shards are looked at when they are opened", "[io][formats]
   CHECK(energon::lint(root.file("data")).ok());
 }
 
-TEST_CASE("shards with excluded samples are looked at, the others are not",
+TEST_CASE("shards with excluded samples are examined, the others are not",
           "[io][formats][record]") {
   const RecordedFolder fixture;
   fixture.write(".nv-meta/split.yaml",

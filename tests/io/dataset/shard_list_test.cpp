@@ -47,7 +47,7 @@ TEST_CASE("links to folders are followed once on a path", "[io][formats][shards]
 
 TEST_CASE("listing folders that link to each other ends soon", "[io][formats][shards]") {
   const TempDir folder;
-  constexpr int kFolders = 20;  // 2^20 ways
+  constexpr int kFolders = 20;  // 2^20 paths
   for (int i = 0; i < kFolders; ++i) {
     const std::string name = "d/" + std::to_string(i);
     fs::create_directories(folder.file(name));

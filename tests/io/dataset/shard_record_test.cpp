@@ -126,7 +126,7 @@ TEST_CASE("a damaged record of shards is refused", "[io][formats][record]") {
   CHECK(contains(changed(kCount, 1).second, "after its last shard"));
 }
 
-TEST_CASE("prepare records what it saw of each shard", "[io][formats][record]") {
+TEST_CASE("prepare records the properties of each shard", "[io][formats][record]") {
   const RecordedFolder fixture(GENERATE(Checksums::kNone, Checksums::kWrite));
   const std::string meta = fixture.file(".nv-meta");
   const auto records = ShardRecords::load(meta, *energon::read_dataset_info(meta));
@@ -181,7 +181,7 @@ TEST_CASE("the headers of a copy with another time are compared once", "[io][for
     return error_of([&] { open_split(fixture.data, {.cache_dir = cache}); }).first;
   };
   CHECK(with_cache(fixture.root.file("other")) == ErrorCode::kCorruptData);
-  // Where nothing can be kept, a copy is compared each time.
+  // If nothing can be stored, a copy is compared each time.
   replace(fixture.file("a.tar"), make_shard(0, 100));
   fixture.root.write("file", "");
   CHECK_NOTHROW(open_split(fixture.data, {.cache_dir = fixture.root.file("file")}));
@@ -189,8 +189,7 @@ TEST_CASE("the headers of a copy with another time are compared once", "[io][for
   CHECK(fixture.open_error().first == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("a copy whose time was cut to whole seconds or so is the recorded file",
-          "[io][formats][record]") {
+TEST_CASE("a copy whose time was rounded down is the recorded file", "[io][formats][record]") {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const ShardRecord record{.name = "a", .mtime_ns = 1'700'000'000 * kSecond + 123'456'789};
   const auto is_recorded = [&](std::int64_t nanoseconds) {
@@ -212,7 +211,7 @@ TEST_CASE("one other header among those that are compared is enough", "[io][form
     CAPTURE(sample);
     const RecordedFolder fixture;
     std::string tar = make_shard(0, 100);
-    tar[sample * kSampleBytes + 136] = '7';  // a digit of its time; the checksum is not looked at
+    tar[sample * kSampleBytes + 136] = '7';  // a digit of its time; the checksum is not examined
     replace(fixture.file("a.tar"), tar, kLater);
     CHECK(fixture.open_error().first == ErrorCode::kCorruptData);
   }
@@ -255,7 +254,7 @@ TEST_CASE("one missing checksum file is an error that names it", "[io][formats][
   const auto [code, message] = fixture.open_error();
   CHECK(code == ErrorCode::kNotFound);
   CHECK(contains(message, "b.tar.xxh3"));
-  // The shard is whole: a policy that leaves out broken ones has no say.
+  // The shard is intact: a policy that leaves out broken shards does not apply.
   CHECK(error_of([&] {
           open_split(fixture.data, {.broken_shards = energon::BrokenShards::kSkip});
         }).first == ErrorCode::kNotFound);
@@ -285,7 +284,7 @@ TEST_CASE("folders without a record, or with that of another prepare, are read a
     info.energon_version = is_named ? std::optional("7.4.1") : std::nullopt;
     energon::write_file_atomically(fixture.file(".nv-meta/.info.json"),
                                    energon::as_bytes(energon::to_info_json(info)));
-    change_byte(fixture.file(".nv-meta/shard_record.bin"), 60);  // nor is it read
+    change_byte(fixture.file(".nv-meta/shard_record.bin"), 60);  // and is not read
   }
   fs::remove(fixture.file("d/b.tar.xxh3"));
   replace(fixture.file("a.tar"), make_shard(500, 100), kLater);
@@ -304,7 +303,7 @@ TEST_CASE("a damaged record is an error that names the file, not a dataset witho
   CHECK_FALSE(energon::lint(fixture.data).ok());
 }
 
-TEST_CASE("a record that belongs to another .info.json does not replace looking at the shards",
+TEST_CASE("shards are examined if the record belongs to another .info.json",
           "[io][formats][record]") {
   const RecordedFolder fixture;
   const std::string path = energon::shard_record_path(fixture.file(".nv-meta"));
@@ -327,7 +326,7 @@ TEST_CASE("a record that belongs to another .info.json does not replace looking 
   CHECK(energon::lint(fixture.data).ok());
 }
 
-TEST_CASE("an update leaves the record that a whole prepare leaves", "[io][formats][record]") {
+TEST_CASE("an update leaves the same record as a full prepare", "[io][formats][record]") {
   const Checksums checksums = GENERATE(Checksums::kNone, Checksums::kWrite);
   const RecordedFolder fixture(checksums);
   fixture.write("z.tar", make_shard(200, 7));

@@ -34,7 +34,7 @@ std::string hex_of(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("the worked example of the format's document holds", "[io][formats][checksums]") {
+TEST_CASE("the example in the document of the format is correct", "[io][formats][checksums]") {
   const std::string bytes = energon::encode_checksums(10240, kDigests);
   CHECK(hex_of(bytes.substr(0, 48)) ==
         "45474e585848330a"    // magic

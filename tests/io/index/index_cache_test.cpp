@@ -230,7 +230,7 @@ TEST_CASE("killed expanders leave no copy or a correct one", "[io][formats][cach
   }
 }
 
-TEST_CASE("others wait for the holder of the expand turn as long as it makes progress",
+TEST_CASE("others wait for the process that expands a shard as long as it makes progress",
           "[io][formats][cache]") {
   const TempDir folder;
   const std::string shard = folder.write("a.tgz", gzip(make_shard(0, 3)));

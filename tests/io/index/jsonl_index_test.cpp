@@ -75,7 +75,7 @@ TEST_CASE("a line may be longer than a block", "[io][formats][jsonl]") {
   CHECK(index_of(line + "\n" + line) == Entries{0, line.size() + 1, 2 * line.size() + 1});
 }
 
-TEST_CASE("the index file is the bytes of the entries", "[io][formats][jsonl]") {
+TEST_CASE("the index file consists of the bytes of the entries", "[io][formats][jsonl]") {
   const TempDir folder;
   const FileSource jsonl(folder.write("x.jsonl", "{}\n{}\n"));
   write_jsonl_index(jsonl, folder.file("x.jsonl.idx"));
@@ -147,7 +147,7 @@ TEST_CASE("an invalid index is refused", "[io][formats][jsonl]") {
   CHECK(contains(load_error(std::string(8000, '\0')), "it has 8000 bytes"));
 }
 
-TEST_CASE("an index is stored beside the file and found again", "[io][formats][jsonl]") {
+TEST_CASE("an index is stored next to the file and found again", "[io][formats][jsonl]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n");
   CHECK(energon::jsonl_index_path(path) == path + ".idx");
@@ -167,7 +167,7 @@ TEST_CASE("an index of other content is rebuilt", "[io][formats][jsonl]") {
     std::filesystem::last_write_time(path + ".idx", hours_ago(1));
     folder.write("x.jsonl", "{}\n{} \n");
   }
-  SECTION("that is as long, but older, as cp -p and rsync bring it") {
+  SECTION("that is as long, but older, as left by cp -p and rsync") {
     folder.write("x.jsonl", "{}\n{} \n");
     std::filesystem::last_write_time(path, hours_ago(1));
   }
@@ -177,7 +177,7 @@ TEST_CASE("an index of other content is rebuilt", "[io][formats][jsonl]") {
   CHECK(FileSource(path + ".idx").identity().mtime_ns == jsonl.identity().mtime_ns);
 }
 
-TEST_CASE("a file shorter than its index is an error, and the index stays",
+TEST_CASE("a file shorter than its index is an error, and the index is kept",
           "[io][formats][jsonl]") {
   const TempDir folder;
   const std::string path = folder.write("x.jsonl", "{}\n{}\n{}\n");

@@ -70,7 +70,7 @@ TEST_CASE("sorting no keys works", "[io][key_sorter]") {
   CHECK(sorted(folder, {}, 10'000).empty());
 }
 
-TEST_CASE("a folder that is gone is an error of the sorter", "[io][key_sorter]") {
+TEST_CASE("a missing folder is an error of the sorter", "[io][key_sorter]") {
   const TempDir folder;
   KeySorter sorter(folder.file("absent/keys"), 1);
   const auto [code, message] = energon::testing::error_of([&] {

@@ -18,7 +18,7 @@ using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::TempDir;
 
-TEST_CASE("media metadata without samples is read, and nothing else is", "[io][formats][media]") {
+TEST_CASE("media metadata without samples is read, but no samples", "[io][formats][media]") {
   const TempDir folder;
   const std::string path = folder.write("index.sqlite", "");
   CHECK(error_of([&] { const MediaIndex index(path); }).first == ErrorCode::kUnsupported);

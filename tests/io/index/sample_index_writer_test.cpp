@@ -85,7 +85,7 @@ void check_index(const std::string& path, const Shards& shards) {
         expected_parts(shards));
 }
 
-// Keys of `key_bytes`, in a random order; each sample has up to three parts.
+// Keys of `key_bytes` in a random order. Each sample has up to three parts.
 Shards random_shards(std::uint32_t seed, int shards, int samples, std::size_t key_bytes) {
   std::mt19937 random(seed);
   std::vector<int> numbers(static_cast<std::size_t>(shards * samples));

@@ -53,7 +53,7 @@ TEST_CASE("an index is a bare list of little-endian offsets", "[io][formats][tar
   CHECK(error_of([&] { index.range(-1); }).first == ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("sample 0 begins at byte 0 whatever its entry says", "[io][formats][tar_index]") {
+TEST_CASE("sample 0 starts at byte 0 regardless of its entry", "[io][formats][tar_index]") {
   const TarIndex index = TarIndex::from_entries({512, 2048, 4096}, kTarSize);
   CHECK(index.range(0) == ByteRange{0, 2048});
   CHECK(index.range(1) == ByteRange{2048, 2048});

@@ -78,7 +78,7 @@ TEST_CASE("lint reads a dataset with several split files once", "[io][formats][l
   CHECK(report.samples == 4);
   REQUIRE(report.warnings.size() == 1);
   CHECK(contains(report.warnings[0], "no end-of-archive block"));
-  REQUIRE(report.problems.size() == 2);  // the shard was changed, and y.tar
+  REQUIRE(report.problems.size() == 2);  // the changed shard, and y.tar
   CHECK(contains(report.problems[1].message, "other.yaml: listed in split part 'val'"));
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("lint compares the index of a JSONL file", "[io][formats][lint]") {
     change_byte(path + ".idx", byte);
     CHECK(energon::give_time_of(path + ".idx", source));
   };
-  damage(8);  // sample 1 begins a byte later
+  damage(8);  // sample 1 starts a byte later
   const LintReport moved = lint(path);
   REQUIRE(moved.problems.size() == 1);
   CHECK(contains(moved.problems[0].message, "different offsets from sample 1 on"));

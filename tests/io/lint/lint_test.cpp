@@ -59,7 +59,7 @@ TEST_CASE("lint reports every problem of every shard", "[io][formats][lint]") {
   const TempDir folder;
   prepare_example(folder, Checksums::kNone);
   change_byte(folder.file("a.tar"), kSampleBytes + 3);  // a header
-  change_byte(folder.file("b.tar.idx"), 9, 2);          // sample 1 begins one block later
+  change_byte(folder.file("b.tar.idx"), 9, 2);          // sample 1 starts one block later
   folder.write(".nv-meta/split.yaml", "split_parts: {train: [a.tar, c.tar]}");
   const LintReport report = lint(folder.path());
   REQUIRE(report.problems.size() == 3);

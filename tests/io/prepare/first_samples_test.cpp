@@ -103,7 +103,7 @@ TEST_CASE("an expression without any part of the first samples is refused", "[io
                  Catch::Contains("their parts are: json, jpg"));
 }
 
-TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
+TEST_CASE("prepare writes the sample type", "[io][prepare]") {
   const TempDir folder;
   write_first_shards(folder);
   const auto report = prepared(folder, {.samples = captions("jpg,png,webp", "json[caption]")});
@@ -112,7 +112,7 @@ TEST_CASE("prepare writes the type of the samples", "[io][prepare]") {
   CHECK(yaml_in(folder) ==
         "sample_type:\n  __module__: megatron.energon\n  __class__: CaptioningSample\n"
         "field_map:\n  image: jpg,png,webp\n  caption: json[caption]\n");
-  // Without a type, the existing definition stays; with one, it is replaced.
+  // Without a type, the existing definition is kept; with one, it is replaced.
   prepared(folder, {.existing = Existing::kOverwrite});
   CHECK_THAT(yaml_in(folder), Catch::Contains("CaptioningSample"));
   prepared(folder, {.existing = Existing::kOverwrite, .samples = TypedSamples()});

@@ -88,7 +88,7 @@ TEST_CASE("prepare writes what Energon reads", "[io][formats][prepare]") {
 
 TEST_CASE("the index database has the rows of the shards", "[io][formats][prepare]") {
   const TempDir folder;
-  // A directory entry comes first, so sample 0 does not begin at byte 0; another is skipped.
+  // A directory entry comes first, so sample 0 does not start at byte 0; another is skipped.
   folder.write("a.tar", TarBuilder()
                             .directory("d/")
                             .file("d/0.txt", "zero")

@@ -71,7 +71,7 @@ void run_sql(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
-// Overwrites the header of a sample without a digest in the record; size and time stay.
+// Overwrites the header of a sample without a digest in the record; size and time are kept.
 void damage_secretly(const TempDir& folder, const std::string& name) {
   const std::string path = folder.file(name);
   const auto time = fs::last_write_time(path);
@@ -110,7 +110,7 @@ TEST_CASE("an update has the result of a full prepare, and does not scan unchang
   CHECK(report.part_names == all.part_names);
   CHECK(read_file(folder.file(".nv-meta/index.uuid")) != uuid);
 
-  damage_secretly(folder, "s-1.tar");  // as it was
+  damage_secretly(folder, "s-1.tar");  // restores it
   CHECK(rows_of(folder) == rows_of(full));
   CHECK(energon::lint(folder.path()).ok());
   auto updated = updated_contents_of(folder.path());

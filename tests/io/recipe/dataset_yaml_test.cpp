@@ -68,7 +68,7 @@ TEST_CASE("null in dataset.yaml differs from an absent key", "[io][formats][data
         ShuffleOverEpochs{.mode = ShuffleOverEpochs::Mode::kReplacement});
 }
 
-TEST_CASE("settings of typed samples are named in a warning", "[io][formats][dataset_yaml]") {
+TEST_CASE("a warning names settings of typed samples", "[io][formats][dataset_yaml]") {
   const DatasetYaml yaml = parsed(
       "sample_type: {__module__: megatron.energon, __class__: CaptioningSample}\n"
       "field_map: {image: jpg, caption: txt}\npart_filter: sample_loader.py:part_filter\n"

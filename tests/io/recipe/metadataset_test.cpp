@@ -81,13 +81,13 @@ TEST_CASE("a metadataset of version 1 is read with all its fields", "[io][format
   CHECK(train[1].factor == 1);
   CHECK(train[1].split_part == "val");
   CHECK(path_of(train[1]).dataset_config == "mine.yaml");
-  CHECK_FALSE(path_of(train[1]).split_config);  // the usual one
+  CHECK_FALSE(path_of(train[1]).split_config);  // the default
   CHECK(train[1].shuffle == ShuffleOverEpochs{.epochs = 3});
   CHECK(path_of(file.split("val").entries[0]).path == "/c.jsonl");
   CHECK(file.split("val").entries[0].subflavors->dump() == R"({"__subflavor__":"new"})");
 }
 
-TEST_CASE("the class decides the version", "[io][formats][metadataset]") {
+TEST_CASE("the class determines the version", "[io][formats][metadataset]") {
   const std::string v1 = "splits: {train: {datasets: [{path: a}]}}\n";
   CHECK(parse_metadataset("__class__: Metadataset\n" + v1, "m.yaml").version == 1);
   CHECK(parse_v2("splits: {train: {path: a}}").version == 2);

@@ -221,7 +221,7 @@ TEST_CASE("shuffle multipliers are combined down the hierarchy", "[io][formats][
   CHECK(recipe.leaves.at(1).shuffle.mode == ShuffleOverEpochs::Mode::kNone);
 }
 
-TEST_CASE("subsets compose from the inside out", "[io][formats][recipe]") {
+TEST_CASE("subsets compose from the innermost one", "[io][formats][recipe]") {
   const Fixture f;
   CHECK(resolve(f.load("{path: a, subset: {range: [20%, 80%]}}").leaves.at(0).subset, 55) ==
         SampleRange{11, 44});

@@ -59,7 +59,7 @@ class Room {
 
 }  // namespace
 
-TEST_CASE("test_size_limits: a fetch without room waits, and get() does not",
+TEST_CASE("test_size_limits: a fetch without space waits, and get() does not",
           "[io][formats][cache]") {
   Room room({{"a", 60}, {"b", 60}, {"c", 20}}, {.threads = 1, .max_bytes = 100});
   auto a = room.ask_for("a");
@@ -105,7 +105,7 @@ TEST_CASE("a file that fills the cache exactly is cached", "[io][formats][cache]
   CHECK(room.cache.usage().bytes == 100);
 }
 
-TEST_CASE("a file larger than the cache is never cached and blocks no other file",
+TEST_CASE("a file larger than the cache is never cached and does not block others",
           "[io][formats][cache]") {
   Room room({{"a", 101}, {"b", 100}}, {.threads = 1, .max_bytes = 100});
   const auto a = room.ask_for("a");
@@ -117,24 +117,24 @@ TEST_CASE("a file larger than the cache is never cached and blocks no other file
   CHECK(room.store.reads() == Names{"a", "b", "a", "a"});
 }
 
-TEST_CASE("room is granted in request order, even if a later file would fit",
+TEST_CASE("space is granted in request order, even if a later file would fit",
           "[io][formats][cache]") {
   Room room({{"a", 50}, {"b", 80}, {"c", 30}, {"d", 10}}, {.threads = 4, .max_bytes = 100});
   auto a = room.ask_for("a");
   auto b = room.ask_for("b");
   auto c = room.ask_for("c");
   auto d = room.ask_for("d");
-  CHECK(room.cache.usage().bytes == 50);  // c and d would fit, and wait behind b
+  CHECK(room.cache.usage().bytes == 50);  // c and d would fit, but wait for b
   CHECK(room.cache.usage().waiting == 3);
   room.drop(a);
-  CHECK(room.cache.usage().bytes == 80);  // b; d would fit, and waits behind c
+  CHECK(room.cache.usage().bytes == 80);  // b; d would fit, but waits for c
   CHECK(room.cache.usage().waiting == 2);
   room.drop(b);
   CHECK(room.cache.usage().bytes == 40);
   CHECK(room.cache.usage().waiting == 0);
 }
 
-TEST_CASE("a waiting file that is dropped makes way", "[io][formats][cache]") {
+TEST_CASE("a dropped file no longer blocks later ones", "[io][formats][cache]") {
   Room room({{"a", 50}, {"b", 80}, {"c", 30}}, {.threads = 4, .max_bytes = 100});
   auto a = room.ask_for("a");
   auto b = room.ask_for("b");

@@ -65,7 +65,7 @@ TEST_CASE("a folder that no process holds is removed, others are left alone",
   CHECK(fs::is_symlink(folder.file("energon-cache-link")));
 }
 
-TEST_CASE("the next cache removes what a dead process left behind", "[io][formats][cache][fork]") {
+TEST_CASE("the next cache removes the folder of a dead process", "[io][formats][cache][fork]") {
   const TempDir folder;
   const auto child = run_in_child([&] {
     ScriptedStore store(Files{{"a", "hello"}});
@@ -81,7 +81,7 @@ TEST_CASE("the next cache removes what a dead process left behind", "[io][format
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("a cache and its files are refused after a fork, and the parent's stay",
+TEST_CASE("a cache and its files are refused after a fork, and the parent keeps its files",
           "[io][formats][cache][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {
     WARN("skipped: a fork copies the locks of AddressSanitizer's allocator as threads hold them");

@@ -142,7 +142,7 @@ TEST_CASE("test_refcount: a file is fetched once and cached until the last lazy 
   CHECK(store.reads() == Names{"a", "a"});
 }
 
-TEST_CASE("the same name in two stores means two files", "[io][formats][cache]") {
+TEST_CASE("the same name in two stores is two files", "[io][formats][cache]") {
   const TempDir folder;
   ScriptedStore left(Files{{"a", "left"}});
   ScriptedStore right(Files{{"a", "right"}});
@@ -215,7 +215,7 @@ TEST_CASE("an error of the store is thrown by each get()", "[io][formats][cache]
       } catch (Error& error) {
         CHECK(error.code() == ErrorCode::kNotFound);
         CHECK_FALSE(error.context().worker);
-        error.with({.worker = 3});  // this one only
+        error.with({.worker = 3});  // changes only this error
       }
     }
     CHECK(store.reads() == Names{"a"});
@@ -279,7 +279,7 @@ TEST_CASE("a file that cannot be written is read from its store, and counted",
   CHECK(lazy->get().bytes.text() == "hello");
 }
 
-TEST_CASE("test_concurrency: many threads share few files and little room",
+TEST_CASE("test_concurrency: many threads share few files and little space",
           "[io][formats][cache]") {
   constexpr int kThreads = 6;
   constexpr int kRounds = 150;

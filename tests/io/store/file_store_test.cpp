@@ -152,7 +152,7 @@ TEST_CASE("a long name in two fields is compared with the header alone", "[io][f
   folder.write("d/a.tar", tar.end().text());
   prepare_folder(folder.file("d"));
   std::filesystem::remove(folder.file("d/.nv-meta/shard_record.bin"));
-  // Makes a walk over the sample end at its first header.
+  // Lets a walk over the sample end at its first header.
   std::string bytes = tar.text();
   std::fill_n(bytes.begin(), 512, '\xff');
   // A part with the header of another folder's part.

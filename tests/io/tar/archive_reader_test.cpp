@@ -30,7 +30,7 @@ TEST_CASE("libarchive yields each member with its place", "[io][tar]") {
                                      });
 }
 
-TEST_CASE("libarchive's header offset is that of the extension header", "[io][tar]") {
+TEST_CASE("libarchive reports the offset of the extension header", "[io][tar]") {
   const TempDir folder;
   const FileSource file(folder.write(
       "a.tar", TarBuilder().file("a", "1").gnu_long_name("long").gnu_file("s", "2").end().text()));

@@ -55,7 +55,7 @@ TEST_CASE("E5: a missing end is a warning, or an error if strict", "[io][tar][sc
   CHECK(scan_error(tar, kStrictScan).context().byte_offset == tar.size());
 }
 
-TEST_CASE("E6: one zero block is a good end", "[io][tar][scan]") {
+TEST_CASE("E6: one zero block is a valid end", "[io][tar][scan]") {
   CHECK(scan(one_sample().zero_blocks(1).text(), kStrictScan).warnings.empty());
 }
 

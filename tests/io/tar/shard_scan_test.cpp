@@ -42,7 +42,7 @@ TEST_CASE("members of no sample are counted and belong to the range of the sampl
   CHECK(result.skipped == SkippedMembers{.directories = 1, .by_name = 2});
 }
 
-TEST_CASE("a sample begins at its first extension header", "[io][tar][scan]") {
+TEST_CASE("a sample starts at its first extension header", "[io][tar][scan]") {
   const ShardScan result = scan(TarBuilder()
                                     .file("a.txt", "1")
                                     .pax({{"path", "b.txt"}})
@@ -56,7 +56,7 @@ TEST_CASE("a sample begins at its first extension header", "[io][tar][scan]") {
   CHECK(result.samples[2].offset == 3072);
 }
 
-TEST_CASE("every sample's range can be walked by itself", "[io][tar][scan]") {
+TEST_CASE("every sample's range can be walked alone", "[io][tar][scan]") {
   const std::string tar = TarBuilder()
                               .directory("d/")
                               .file("a.txt", "hello")

@@ -1,5 +1,4 @@
-// Damage at every place of a small shard: never a wrong list of samples, never a silently shorter
-// one.
+// Damage at every byte of a small shard never causes a wrong or silently shorter list of samples.
 
 #include <sys/types.h>
 #include <unistd.h>

@@ -107,7 +107,7 @@ TEST_CASE("a zeroed header inside a sample's range is damage, wherever it is", "
   CHECK(error.context().byte_offset == 3584);
 }
 
-TEST_CASE("a range of a file is walked by itself", "[io][tar]") {
+TEST_CASE("a range of a file can be walked alone", "[io][tar]") {
   const TempDir folder;
   const FileSource file(folder.write(
       "a.tar", TarBuilder().file("a", "1").file("b", "2").file("c", "3").end().text()));
@@ -128,7 +128,7 @@ TEST_CASE("long names of every dialect are read", "[io][tar]") {
         Names{prefix + "/n.txt"});
 }
 
-TEST_CASE("a member begins at its extension header", "[io][tar]") {
+TEST_CASE("a member starts at its extension header", "[io][tar]") {
   const TarBuilder tar = TarBuilder()
                              .file("a", "1")
                              .pax({{"path", "long.txt"}})

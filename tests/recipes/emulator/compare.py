@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares the order of `energon run` with that of energon_order.py, over random recipes.
 
-Each seed makes a recipe of its own: data, metadatasets, layout and flags. A seed that fails prints
-what it made; `--first-seed N --count 1` makes it again.
+Each seed makes its own recipe: data, metadatasets, layout and flags. A seed that fails prints its
+recipe; `--first-seed N --count 1` repeats it.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def share_of(draw, mixing, with_fractions):
 
 
 def make_metadataset(draw, folder, name, mixing, with_fractions, datasets, may_nest):
-    """Writes it and returns its leaves."""
+    """Writes the metadataset and returns its leaves."""
     entries, groups = [], []
     remaining = list(datasets)
     while remaining:
@@ -267,7 +267,7 @@ def main():
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
-                        help="recipes at a time; default: one per core")
+                        help="recipes at a time, by default one per core")
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.count)
     samples, failed = 0, 0

@@ -1,8 +1,8 @@
 """The order in which Megatron-Energon reads samples, in plain Python.
 
-Written from a description of Energon's algorithms, without a look at this library's sources, so
-that the two check each other: seeds, the random generator and its draws, shares and slices of
-workers, and what loads slices, repeats, blends and shuffles.
+Written from a description of Energon's algorithms, without reading this library's sources, so that
+the two check each other: seeds, the random generator and its draws, shares and slices of workers,
+and how slices are loaded, repeated, blended and shuffled.
 """
 
 import bisect
@@ -231,7 +231,7 @@ class Leaf:
     def __init__(self, name, shard_counts, sample_range=None, weight=1.0, repetitions=1,
                  multiplier=1, excluded=()):
         self.name, self.shard_counts = name, shard_counts
-        self.length = sum(shard_counts)  # also of a subset: what rotations and weights go by
+        self.length = sum(shard_counts)  # also for a subset; determines rotations and weights
         self.range = sample_range or (0, self.length)
         self.weight, self.repetitions, self.multiplier = weight, repetitions, multiplier
         self.excluded = frozenset(excluded)

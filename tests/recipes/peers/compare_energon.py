@@ -2,8 +2,8 @@
 """Compares the order of `energon run` with that of the real Megatron-Energon, over random recipes.
 
 Runs in the environment that python/make_environment.sh makes. The recipes are those of
-../emulator/compare.py. Their datasets are prepared by our program and read by both; every
-`--their-files`-th recipe's are prepared by Energon and read by both.
+../emulator/compare.py. Their datasets are prepared by our program, or for every `--their-files`-th
+recipe by Energon, and read by both.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def energon_loader(recipe):
 
 
 def keys_of_energon(recipe, batches):
-    """The keys of each worker, in order: of so many batches, or of all epochs."""
+    """The keys of each worker, in order, for the first `batches` batches or all epochs."""
     keys = {worker: [] for worker in range(max(recipe.num_workers, 1))}
     loader = energon_loader(recipe)
     for _ in range(recipe.epochs if recipe.mode == "epochs" else 1):
@@ -83,7 +83,7 @@ def can_be_compared(recipe):
 
 
 def check(program, energon, seed, by_energon):
-    """The problem, empty if there is none; None if there is nothing to compare."""
+    """The problem or an empty string, or None if there is nothing to compare."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         recipe = compare.Recipe(energon if by_energon else program, folder, seed)
@@ -96,7 +96,7 @@ def check(program, energon, seed, by_energon):
         try:
             ours = compare.delivered(recipe, program)
             theirs = keys_of_energon(recipe, 150)
-        except Exception as error:  # of either: what it says is the report
+        except Exception as error:  # of either program: the report is its message
             return f"seed {seed}: {error!r}\n{compare.describe(recipe, folder)}"
         for worker, keys in ours.items():
             if keys != theirs[worker]:
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--first-seed", type=int, default=5000)
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--their-files", type=int, default=10,
-                        help="every so many recipes are prepared by Energon; 0: none")
+                        help="every N-th recipe is prepared by Energon (0 = none)")
     arguments = parser.parse_args()
     energon = str(pathlib.Path(sys.executable).parent / "energon")
     compared, differ = 0, 0

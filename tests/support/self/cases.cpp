@@ -1,4 +1,4 @@
-// Cases that end in each of the ways a case can end; check_exit_codes.sh runs them.
+// Cases for each way in which a case can end; check_exit_codes.sh runs them.
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,15 +1,15 @@
 // A library for LD_PRELOAD that makes one machine behave like several with a shared folder, or
-// kills its process at a chosen step. By environment variables:
+// kills its process at a chosen step. Environment variables:
 //
-//   ENERGON_TEST_LOCKS    granted: every lock is given to everyone, as where locks are local to a
-//                         machine; enosys: there are none
-//   ENERGON_TEST_PID      what getpid() says, as in containers
-//   ENERGON_TEST_TIMES    lost: files don't keep a modification time that is set
-//   ENERGON_TEST_JITTER   microseconds that calls below wait at most, at random
-//   ENERGON_TEST_KILL_AT  SIGKILL at the so-manieth call that changes a folder, counted from 1
-//   ENERGON_TEST_KILL_IN  counting begins with the first call that names a path with this in it
-//   ENERGON_TEST_DENY     rename() of a path with this in it is refused with EACCES
-//   ENERGON_TEST_RUN      a shell command, of another machine so to speak, that is run once, before
+//   ENERGON_TEST_LOCKS    granted: every lock is given to everyone, as with locks that are local to
+//                         a machine; enosys: locks are not supported
+//   ENERGON_TEST_PID      what getpid() returns, as in containers
+//   ENERGON_TEST_TIMES    lost: files do not keep a modification time that is set
+//   ENERGON_TEST_JITTER   the longest random delay of the calls below, in microseconds
+//   ENERGON_TEST_KILL_AT  SIGKILL at the N-th call that changes a folder, counted from 1
+//   ENERGON_TEST_KILL_IN  counting starts with the first call on a path that contains this
+//   ENERGON_TEST_DENY     rename() of a path that contains this fails with EACCES
+//   ENERGON_TEST_RUN      a shell command, as if from another machine, that runs once, before
 //   ENERGON_TEST_RUN_AT   the first opening of a path that ends with this
 
 #include <fcntl.h>

@@ -65,7 +65,7 @@ const Tensor& tensor_of(const Mapping& fields, std::size_t field = 0) {
   return result;
 }
 
-// The message of the Error with which `function` refuses the samples.
+// The message of the Error that `function` throws for the samples.
 std::string refusal(const energon::BatchFunction& function, std::vector<Sample> samples) {
   try {
     call_function(function, samples);
@@ -76,7 +76,7 @@ std::string refusal(const energon::BatchFunction& function, std::vector<Sample> 
   return "nothing was refused";
 }
 
-// The element that float16 or another dtype is padded with.
+// The padding element for float16 or another dtype.
 template <class Number>
 Number padded_with(DType dtype, double value) {
   std::vector<Sample> samples = {sample_of("a", tensor(dtype, {1}, std::vector<Number>(1))),
@@ -130,8 +130,7 @@ TEST_CASE("stack_fields puts equal shapes into one tensor", "[wrappers][batch_fu
   CHECK(elements<double>(tensor_of(fields, 2)) == std::vector<double>{0.5, 1.5});
 }
 
-TEST_CASE("tensors that lie side by side are stacked where they are",
-          "[wrappers][batch_functions]") {
+TEST_CASE("adjacent tensors are stacked in place", "[wrappers][batch_functions]") {
   energon::HeapBufferPool pool;
   energon::BatchMemory memory(pool);
   const Shape shape = {2, 64};
@@ -156,7 +155,7 @@ TEST_CASE("tensors that lie side by side are stacked where they are",
     CHECK(all.data.owner == rows[0].data.owner);
     CHECK(std::to_integer<int>(all.data.view.back()) == 2);
   }
-  // In another order, or with one left out, they are copied.
+  // In another order, or with a gap, they are copied.
   for (const std::vector<Sample>& others :
        {std::vector<Sample>{samples[1], samples[0]}, std::vector<Sample>{samples[0], samples[2]}}) {
     const Tensor copied = stacked(energon::stack_fields, others);
@@ -166,7 +165,7 @@ TEST_CASE("tensors that lie side by side are stacked where they are",
   }
 }
 
-TEST_CASE("truth values become one tensor", "[wrappers][batch_functions]") {
+TEST_CASE("booleans become one tensor", "[wrappers][batch_functions]") {
   std::vector<Sample> samples = {sample_of("a", true), sample_of("b", false)};
   const Tensor truths = tensor_of(call_function(energon::generic_batch, samples));
   CHECK(truths.dtype == DType::kBool);
@@ -204,7 +203,7 @@ TEST_CASE("tensors that cannot be stacked are refused with field, samples and sh
              Catch::Contains("invalid tensor shape"));
 }
 
-TEST_CASE("pad_stack_fields fills up to the largest size of each dimension",
+TEST_CASE("pad_stack_fields pads to the largest size of each dimension",
           "[wrappers][batch_functions]") {
   std::vector<Sample> samples = {sample_of("a", ints({2, 2}, {1, 2, 3, 4})),
                                  sample_of("b", ints({1, 3}, {5, 6, 7})),
@@ -224,7 +223,7 @@ TEST_CASE("pad_stack_fields fills up to the largest size of each dimension",
              Catch::Contains("int32 (2) in 'a' and int32 (1, 1) in 'b'"));
 }
 
-TEST_CASE("what tensors are padded with is a value of their dtype", "[wrappers][batch_functions]") {
+TEST_CASE("the padding value of tensors must fit their dtype", "[wrappers][batch_functions]") {
   CHECK(padded_with<std::uint8_t>(DType::kUInt8, 255) == 255);
   CHECK(padded_with<std::int8_t>(DType::kInt8, -128) == -128);
   CHECK(padded_with<std::int16_t>(DType::kInt16, -2) == -2);
@@ -320,7 +319,7 @@ TEST_CASE("generic_batch decides by the kind of each field", "[wrappers][batch_f
              Catch::Contains("'x.in' is missing in sample 'b'"));
 }
 
-TEST_CASE("energon_batch lists numbers and truth values, and stacks tensors",
+TEST_CASE("energon_batch lists numbers and booleans, and stacks tensors",
           "[wrappers][batch_functions]") {
   const auto make = [](const std::string& key, std::int64_t n) {
     return sample(key, {{"image", ints({n}, std::vector<std::int32_t>(std::size_t(n), 9))},
@@ -355,7 +354,7 @@ TEST_CASE("payloads of parts are listed, not copied", "[wrappers][batch_function
   }
 }
 
-TEST_CASE("batches of nothing have no fields", "[wrappers][batch_functions]") {
+TEST_CASE("batches of no samples have no fields", "[wrappers][batch_functions]") {
   CHECK(energon::list_fields({}).empty());
   CHECK(call_function(energon::stack_fields, std::span<Sample>()).empty());
   CHECK(call_function(energon::generic_batch, std::span<Sample>()).empty());

@@ -16,7 +16,7 @@ using energon::testing::numbered_dataset;
 using energon::testing::TempDir;
 using Remainder = BatchOptions::Remainder;
 
-TEST_CASE("the samples left over make a smaller batch or are dropped", "[wrappers][batch]") {
+TEST_CASE("leftover samples make a smaller batch or are dropped", "[wrappers][batch]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, energon::testing::kTens);
   HeapBufferPool memory;
@@ -59,7 +59,7 @@ TEST_CASE("batches, limits and epochs conform", "[wrappers][conformance]") {
       [&] {
         return std::make_unique<energon::Epochize>(train({.batch_size = 10, .repeat = false}), 4);
       },
-      // Of 14 batches: the last virtual epoch of a passage is shorter, the same, or the only one.
+      // With 14 batches, the last virtual epoch of a pass is shorter, the same, or the only one.
       [&] { return train({.batch_size = 4, .virtual_epoch_length = 5, .repeat = false}); },
       [&] { return train({.batch_size = 4, .virtual_epoch_length = 7, .repeat = false}); },
       [&] { return train({.batch_size = 4, .virtual_epoch_length = 99, .repeat = false}); },
@@ -69,7 +69,7 @@ TEST_CASE("batches, limits and epochs conform", "[wrappers][conformance]") {
   energon::testing::check_conformance<Dataset>(makers[which], 32);
 }
 
-TEST_CASE("a virtual epoch goes on where the last one ended, also over the end of the data",
+TEST_CASE("a virtual epoch continues where the last one ended, also over the end of the data",
           "[wrappers][epochize]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {3, 4});
@@ -165,7 +165,7 @@ TEST_CASE("without repeat a virtual epoch ends with the data", "[wrappers][epoch
   CHECK(epochs(100) == Epochs{all, all, all});
 }
 
-TEST_CASE("a validation limit of 0 is none, and negative lengths are refused",
+TEST_CASE("a validation limit of 0 means no limit, and negative lengths are refused",
           "[wrappers][limit]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {3, 4});

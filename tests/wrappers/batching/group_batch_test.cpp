@@ -80,7 +80,7 @@ TEST_CASE("full buckets become batches, the rest in the order in which they were
         Batches(batches.begin(), batches.begin() + 13));
 }
 
-TEST_CASE("an epoch that is left in the middle leaves nothing in the buckets",
+TEST_CASE("an epoch that ends in the middle leaves nothing in the buckets",
           "[wrappers][group_batch]") {
   NumberedStream samples;
   const auto stream = groups(samples.in_order());
@@ -102,7 +102,7 @@ TEST_CASE("a group that changes its batch size is an Error", "[wrappers][group_b
   CHECK_THROWS_WITH(none->next(), Catch::Contains("batch size of group 'none' is 0"));
 }
 
-TEST_CASE("criterion and batch function have policies of their own", "[wrappers][group_batch]") {
+TEST_CASE("criterion and batch function have their own policies", "[wrappers][group_batch]") {
   NumberedStream samples;
   energon::testing::RecordingMonitor monitor;
   const energon::ErrorPolicy skip = energon::testing::kSkipFailures;
@@ -123,7 +123,7 @@ TEST_CASE("criterion and batch function have policies of their own", "[wrappers]
   CHECK(monitor.stage("batch").failed == 3);
 }
 
-TEST_CASE("a sample that cannot be rebuilt, and one that cannot be read, lose no other",
+TEST_CASE("a sample that cannot be rebuilt or read does not lose others",
           "[wrappers][group_batch]") {
   NumberedStream samples;
   const Batches expected = epoch_numbers(*groups(samples.in_order()));
@@ -151,13 +151,14 @@ TEST_CASE("a criterion draws the same random numbers again",
                                return BatchGroup{"all"};
                              }});
   epoch_numbers(*stream);
-  CHECK(drawn.size() == 55);  // each sample has its own
+  CHECK(drawn.size() == 55);  // each sample has its own number
   stream->next_epoch();
   epoch_numbers(*stream);
   CHECK(drawn.size() == 110);  // and others in the next epoch
 }
 
-TEST_CASE("samples are grouped by length, as many as tokens allow", "[wrappers][group_batch]") {
+TEST_CASE("samples are grouped by length, as many as the token limit allows",
+          "[wrappers][group_batch]") {
   NumberedStream samples;
   const auto stream = std::make_unique<GroupBatch>(
       samples.in_order(),

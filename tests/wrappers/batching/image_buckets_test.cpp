@@ -47,7 +47,7 @@ ImageBucketsOptions options_of(std::vector<BucketSize> sizes) {
 
 const std::vector<BucketSize> kSizes = {{32, 32}, {16, 16}, {24, 40}, {40, 24}, {64, 16}};
 
-// Of "img" after fit(), drawn with the generator of the `call`-th sample.
+// For "img" after fit(), drawn with the generator of the `call`-th sample.
 Value fitted(const ImageBuckets& buckets, Value image, std::int64_t call = 0) {
   Sample sample;
   sample.set("img", std::move(image));
@@ -72,7 +72,7 @@ std::string group_of(const ImageBuckets& buckets, Value image) {
 
 }  // namespace
 
-TEST_CASE("an image takes the bucket with the nearest ratio", "[wrappers][image_buckets]") {
+TEST_CASE("an image goes to the bucket with the nearest ratio", "[wrappers][image_buckets]") {
   const ImageBuckets buckets(options_of(kSizes));
   const auto nearest = [&](std::int64_t width, std::int64_t height) {
     return buckets.sizes()[buckets.nearest(width, height)];
@@ -81,18 +81,19 @@ TEST_CASE("an image takes the bucket with the nearest ratio", "[wrappers][image_
   CHECK(nearest(500, 300) == BucketSize{40, 24});
   CHECK(nearest(1000, 100) == BucketSize{64, 16});
   CHECK(nearest(110, 100) == BucketSize{32, 32});
-  // By the factor: 1.29 is the geometric mean of 1 and 5:3, their mean would be 1.33.
+  // Ratios are compared by factor: 1.29 is the geometric mean of 1 and 5:3; their mean would be
+  // 1.33.
   CHECK(nearest(128, 100) == BucketSize{32, 32});
   CHECK(nearest(131, 100) == BucketSize{40, 24});
 }
 
-TEST_CASE("among equally near buckets the largest that is not enlarged is taken",
+TEST_CASE("of equally near buckets the largest without enlarging is used",
           "[wrappers][image_buckets]") {
   const ImageBuckets buckets(options_of(kSizes));
   CHECK(buckets.nearest(100, 100) == 0);  // 32x32
   CHECK(buckets.nearest(31, 31) == 1);    // 16x16: 32x32 would be enlarged
-  CHECK(buckets.nearest(8, 8) == 1);      // the smallest, where all would be
-  // Equal in all: the first. 40x24 and 24x40 are as far from a square.
+  CHECK(buckets.nearest(8, 8) == 1);      // the smallest, if all would be enlarged
+  // The first, if all are equal. 40x24 and 24x40 are as far from a square.
   CHECK(ImageBuckets(options_of({{40, 24}, {24, 40}})).nearest(50, 50) == 0);
   CHECK(ImageBuckets(options_of({{24, 40}, {40, 24}})).nearest(50, 50) == 0);
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
@@ -132,7 +133,7 @@ TEST_CASE("a random crop depends on the sample only", "[wrappers][image_buckets]
   CHECK(*std::ranges::max_element(first_columns) - *std::ranges::min_element(first_columns) > 30);
 }
 
-TEST_CASE("images of a list go to the bucket of the first", "[wrappers][image_buckets]") {
+TEST_CASE("images of a list go to the bucket of the first image", "[wrappers][image_buckets]") {
   const ImageBuckets buckets(options_of(kSizes));
   const Value list = List{Value("a caption"), ramp(50, 80), ramp(80, 80)};
   const auto items = std::get<List>(fitted(buckets, list).base());
@@ -146,7 +147,7 @@ TEST_CASE("images of a list go to the bucket of the first", "[wrappers][image_bu
   CHECK(std::get<List>(fitted(buckets, List()).base()).empty());
 }
 
-TEST_CASE("groups know encoded images, tensors and orientations", "[wrappers][image_buckets]") {
+TEST_CASE("groups support encoded images, tensors and orientations", "[wrappers][image_buckets]") {
   const ImageBuckets buckets(options_of(kSizes));
   CHECK(group_of(buckets, ramp(60, 30)) == "40x24");
   CHECK(group_of(buckets, fitted(buckets, ramp(60, 30))) == "40x24");
@@ -189,7 +190,7 @@ TEST_CASE("a batch has the images of one bucket", "[wrappers][image_buckets]") {
   CHECK(batches[3] == std::pair(Shape{1, 40, 24, 3}, Keys{"s4"}));
 }
 
-TEST_CASE("what is no image is refused with its field", "[wrappers][image_buckets]") {
+TEST_CASE("a field that is not an image is refused by name", "[wrappers][image_buckets]") {
   const ImageBuckets buckets(options_of(kSizes));
   using Catch::Contains;
   CHECK_THAT(error_of([&] { fitted(buckets, Value("text")); }, ErrorCode::kInvalidArgument),
@@ -204,7 +205,7 @@ TEST_CASE("what is no image is refused with its field", "[wrappers][image_bucket
              Contains("leave images as bytes"));
 }
 
-TEST_CASE("buckets that cannot be are refused", "[wrappers][image_buckets]") {
+TEST_CASE("impossible buckets are refused", "[wrappers][image_buckets]") {
   const auto refused = [](const ImageBucketsOptions& options) {
     return error_of([&] { ImageBuckets{options}; }, ErrorCode::kInvalidArgument);
   };

@@ -26,7 +26,7 @@ Selection select(const Lengths& lengths, std::int64_t max_length) {
   return energon::testing::call_function(pack_by_length(length_of, max_length), samples);
 }
 
-// First-fit-decreasing as one would write it down.
+// A plain first-fit-decreasing.
 Selection first_fit_decreasing(const Lengths& lengths, std::int64_t max_length) {
   std::vector<std::size_t> order(lengths.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -56,14 +56,14 @@ Selection first_fit_decreasing(const Lengths& lengths, std::int64_t max_length) 
 
 }  // namespace
 
-TEST_CASE("the longest samples are packed first, each where there is room",
+TEST_CASE("the longest samples are packed first, each into the first pack with space",
           "[wrappers][pack_selection]") {
   CHECK(select({4, 8, 1, 4, 2, 1}, 10) == Selection{{1, 4}, {0, 2, 3, 5}});
   CHECK(select({10, 10, 0}, 10) == Selection{{0, 2}, {1}});
   CHECK(select({}, 10).empty());
 }
 
-TEST_CASE("packs are those of first-fit-decreasing", "[wrappers][pack_selection]") {
+TEST_CASE("packs equal those of first-fit-decreasing", "[wrappers][pack_selection]") {
   std::mt19937 draw(3);
   for (int round = 0; round < 50; ++round) {
     CAPTURE(round);
@@ -75,7 +75,7 @@ TEST_CASE("packs are those of first-fit-decreasing", "[wrappers][pack_selection]
   }
 }
 
-TEST_CASE("all samples that fit into no pack are named at once", "[wrappers][pack_selection]") {
+TEST_CASE("one error names all samples that do not fit into a pack", "[wrappers][pack_selection]") {
   try {
     select({4, 11, 3, -1, 10}, 10);
     FAIL_CHECK("a sample of length 11 was packed");

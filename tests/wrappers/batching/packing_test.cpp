@@ -41,7 +41,7 @@ Sample encode(Sample sample, CallContext& context) {
 // Lengths 0 to 6.
 std::int64_t number_length(const Sample& sample) { return number(sample) % 7; }
 
-// Neighbors of the buffer in twos; the last of an odd number is dropped.
+// Pairs of neighbors in the buffer; the last of an odd number is dropped.
 Selection pairs(std::span<const Sample> samples) {
   Selection selection;
   for (std::size_t i = 0; i + 1 < samples.size(); i += 2) {
@@ -153,7 +153,8 @@ TEST_CASE("too many buffers in a row without a pack are an Error", "[wrappers][p
   CHECK(epoch_numbers(*tolerant) == Packs{{15}});
 }
 
-TEST_CASE("selections that name a sample twice, or none, are Errors", "[wrappers][packing]") {
+TEST_CASE("selections that name a sample twice, or a missing one, are Errors",
+          "[wrappers][packing]") {
   NumberedStream samples;
   for (const Selection& selection : {Selection{{0, 4}}, Selection{{0}, {1, 0}}}) {
     CAPTURE(selection);
@@ -169,7 +170,7 @@ TEST_CASE("selections that name a sample twice, or none, are Errors", "[wrappers
   CHECK_THROWS_WITH(packing(samples.in_order(), nameless)->next(), Catch::Contains("lists none"));
 }
 
-TEST_CASE("each part of packing has a policy of its own", "[wrappers][packing]") {
+TEST_CASE("each part of packing has its own policy", "[wrappers][packing]") {
   NumberedStream samples;
   energon::testing::RecordingMonitor monitor;
   PackingOptions settings = options(6, [](std::span<const Sample> buffer) {
@@ -187,8 +188,8 @@ TEST_CASE("each part of packing has a policy of its own", "[wrappers][packing]")
   settings.postencode_stage = {.name = "postencode", .policy = kSkipFailures, .monitor = monitor};
   settings.pack_stage = {.name = "pack", .policy = kSkipFailures, .monitor = monitor};
   const auto stream = packing(samples.in_order(), settings);
-  // {1, 0} has no sample left; {3, 2} only one, and fails as a pack; {5, 4} is fine; the samples
-  // from 6 to 11 were never selected.
+  // {1, 0} has no sample left; {3, 2} has only one, and fails as a pack; {5, 4} succeeds; the
+  // samples from 6 to 11 were never selected.
   const auto first = stream->next();
   CHECK(first->keys == std::vector<std::string>{"000005", "000004"});
   CHECK(first->restore_key.text() == "Packing(1)[Map(4)/Webdataset(0,5),Map(5)/Webdataset(0,4)]");
@@ -198,7 +199,7 @@ TEST_CASE("each part of packing has a policy of its own", "[wrappers][packing]")
   CHECK(monitor.stage("select").failed == 6);
 }
 
-TEST_CASE("samples that fit into no pack are left out by the policy", "[wrappers][packing]") {
+TEST_CASE("samples that do not fit into a pack are left out by the policy", "[wrappers][packing]") {
   NumberedStream samples;
   energon::testing::RecordingMonitor monitor;
   PackingOptions settings = options(11, energon::pack_by_length(number_length, 5));
@@ -241,7 +242,7 @@ TEST_CASE("after a restore packs are read one by one", "[wrappers][packing]") {
   CHECK(counter.restored() == 6 + 2);
 }
 
-TEST_CASE("an epoch that is left in the middle of the packs leaves nothing behind",
+TEST_CASE("an epoch that ends in the middle of the packs has no effect on the next",
           "[wrappers][packing]") {
   NumberedStream samples;
   const auto stream = packing(samples.in_order(), options(10, pairs));

@@ -40,7 +40,7 @@ std::vector<Sample> pair_of(const Value& first, const Value& second) {
 
 TEST_CASE("concat_pad_fields joins along dimension 0 and pads the others",
           "[wrappers][padded_fields]") {
-  // What Energon's concat_pad makes of torch.tensor([[1, 2], [3, 4]]) and torch.tensor([[5, 6,
+  // The result of Energon's concat_pad for torch.tensor([[1, 2], [3, 4]]) and torch.tensor([[5, 6,
   // 7]]).
   const Sample batch = made_batch(concat_pad_fields(), pair_of(int_tensor({2, 2}, {1, 2, 3, 4}),  //
                                                                int_tensor({1, 3}, {5, 6, 7})));
@@ -97,7 +97,7 @@ TEST_CASE("lengths of padded fields are the sizes before padding", "[wrappers][p
   CHECK(image.tensor("x_lengths").shape == Longs{2, 2});
   CHECK(elements_of<std::int64_t>(image.tensor("x_lengths")) == Longs{2, 1, 1, 2});
 
-  // Also where nothing was padded; scalars and numbers have none.
+  // Also if nothing was padded; scalars and numbers have no lengths.
   const Sample equal = made_batch(pad, pair_of(int_tensor({1}, {1}), int_tensor({1}, {2})));
   CHECK(elements_of<std::int64_t>(equal.tensor("x_lengths")) == Longs{1, 1});
   CHECK(made_batch(pad, pair_of(int_tensor({}, {1}), int_tensor({}, {2}))).fields.size() == 1);

@@ -46,7 +46,7 @@ std::string refused(const std::vector<Value>& values) {
 
 }  // namespace
 
-TEST_CASE("ragged_fields joins tensors and says where each begins", "[wrappers][ragged_batch]") {
+TEST_CASE("ragged_fields joins tensors and stores the start of each", "[wrappers][ragged_batch]") {
   const Ragged x =
       ragged_x({int_tensor({2}, {1, 2}), int_tensor({0}, {}), int_tensor({3}, {3, 4, 5})});
   CHECK(x.values.shape == Longs{5});
@@ -107,7 +107,7 @@ TEST_CASE("without names all tensors become ragged, other fields as in generic_b
   CHECK(batch.tensor("label").shape == Longs{2});
   CHECK(batch.text_list("text").size() == 2);
   CHECK(batch.list("words").size() == 2);
-  CHECK(batch.list("none").size() == 2);  // lists of what, is not known
+  CHECK(batch.list("none").size() == 2);  // the kind of elements is unknown
   CHECK(Ragged::from(batch.mapping("inner").at(0).second).size() == 2);
 
   const Sample named = made_batch(ragged_fields({.fields = {"inner.ids"}}), samples());
@@ -115,7 +115,7 @@ TEST_CASE("without names all tensors become ragged, other fields as in generic_b
   CHECK(Ragged::from(named.mapping("inner").at(0).second).values.shape == Longs{3});
 }
 
-TEST_CASE("what cannot be ragged is refused with its field", "[wrappers][ragged_batch]") {
+TEST_CASE("a field that cannot be ragged is refused by name", "[wrappers][ragged_batch]") {
   using Catch::Contains;
   CHECK_THAT(refused({Value("text"), Value("text")}), Contains("'x'") && Contains("can be ragged"));
   CHECK_THAT(refused({int_tensor({}, {1})}), Contains("'x'"));
@@ -127,10 +127,10 @@ TEST_CASE("what cannot be ragged is refused with its field", "[wrappers][ragged_
       Contains("'y'") && Contains("they have x"));
 }
 
-TEST_CASE("tensors that lie side by side are joined without a copy", "[wrappers][ragged_batch]") {
+TEST_CASE("adjacent tensors are joined without a copy", "[wrappers][ragged_batch]") {
   energon::HeapBufferPool pool;
   energon::BatchMemory memory(pool);
-  const Ints sixteen(16, 1);  // 64 bytes, the grain of the memory
+  const Ints sixteen(16, 1);  // 64 bytes, the alignment of the memory
   std::vector<Value> values;
   for (int i = 0; i < 3; ++i) {
     values.emplace_back(int_tensor({16}, sixteen, memory));
@@ -146,7 +146,7 @@ TEST_CASE("tensors that lie side by side are joined without a copy", "[wrappers]
   CHECK(ragged_x(values).values.data.view.data() != first);
 }
 
-TEST_CASE("Ragged::from refuses what is no ragged field", "[wrappers][ragged_batch]") {
+TEST_CASE("Ragged::from refuses fields that are not ragged", "[wrappers][ragged_batch]") {
   const auto offsets = [](const Longs& numbers) {
     energon::NewTensor result = energon::new_tensor(
         DType::kInt64, {static_cast<std::int64_t>(numbers.size())}, energon::heap_memory());

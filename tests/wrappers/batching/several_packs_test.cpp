@@ -1,5 +1,5 @@
-// Packs and batches as generators, and selections that split or repeat samples: what Energon's
-// functions may do with yield and with new samples.
+// Packs and batches as generators, and selections that split or repeat samples, as Energon's
+// functions may do with yield and new samples.
 
 #include <numeric>
 #include <stdexcept>
@@ -57,7 +57,7 @@ std::vector<std::vector<std::size_t>> triples(std::span<const Sample> samples) {
   return selection;
 }
 
-// Each sample in halves, which go into two packs; every fifth a third time.
+// The halves of each sample go into two packs; every fifth sample is used a third time.
 Parts halves(std::span<const Sample> samples) {
   Parts selection(2);
   for (std::size_t i = 0; i < samples.size(); ++i) {
@@ -155,7 +155,7 @@ TEST_CASE("each pack of a generator has its number, and all keys", "[wrappers][s
         "Packing(1,0)[Webdataset(0,5),Webdataset(0,3),Webdataset(0,4)]");
 }
 
-TEST_CASE("generators that give nothing end the stream with an Error, not an endless search",
+TEST_CASE("generators without output end the stream with an Error, not an endless search",
           "[wrappers][several_packs]") {
   NumberedStream samples;
   const energon::BatchGenerator nothing = [](std::span<Sample>, CallContext&) -> FieldsGenerator {
@@ -218,7 +218,7 @@ TEST_CASE("selections that split and repeat samples conform, and their packs are
       [&] { return several_packing(samples.shuffled(), options); }, 45);
 }
 
-TEST_CASE("a part has the range that was selected in its key, and the key of its sample",
+TEST_CASE("the key of a part contains the selected range and the key of its sample",
           "[wrappers][several_packs]") {
   NumberedStream samples;
   const auto stream =
@@ -286,7 +286,7 @@ TEST_CASE("batch generators conform, and each batch is rebuilt from its key",
       90);
 }
 
-TEST_CASE("a batch generator takes so many samples a call, and drops what is left if asked",
+TEST_CASE("a batch generator takes N samples per call, and drops the rest if requested",
           "[wrappers][several_packs]") {
   NumberedStream samples;
   const auto count = [](std::span<Sample> group, CallContext&) -> FieldsGenerator {

@@ -12,7 +12,7 @@ using energon::testing::FailingOnce;
 using energon::testing::label;
 using energon::testing::NumberedStream;
 
-TEST_CASE("a sample buffer gives the same samples whether it holds them or not",
+TEST_CASE("a sample buffer returns the same samples whether it holds them or not",
           "[wrappers][sample_buffer]") {
   NumberedStream samples;
   FailingOnce inner(samples.shuffled(), -1);
@@ -72,7 +72,7 @@ TEST_CASE("a sample that cannot be rebuilt leaves the buffer as it was",
   CHECK(buffer.take_front(1).at(0).keys == std::vector<std::string>{"000001"});
 }
 
-TEST_CASE("damaged lists of keys are refused, wherever they are cut", "[wrappers][sample_buffer]") {
+TEST_CASE("lists of keys truncated at any byte are refused", "[wrappers][sample_buffer]") {
   const std::vector<RestoreKey> keys = {RestoreKey::from_text("Webdataset(0,1)"),
                                         RestoreKey::from_text("Map(4)/Webdataset(0,99)")};
   const std::string bytes = energon::encode_keys(keys);

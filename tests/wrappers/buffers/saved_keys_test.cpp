@@ -1,5 +1,6 @@
-// Stages that hold samples save their keys. A state with keys of samples that do not exist, or are
-// none of this logical shard, is refused where it is restored, whichever stage holds them.
+// Stages that hold samples save their keys. A state with keys of samples that do not exist, or
+// belong to another logical shard, is refused when it is restored, whichever stage holds the
+// samples.
 
 #include <functional>
 #include <memory>
@@ -35,7 +36,7 @@ using energon::StateValue;
 
 namespace {
 
-// A stage with the change that makes it hold the sample of a key.
+// A stage, and a change of its state that makes it hold the sample of a key.
 struct Holder {
   std::string name;
   std::function<std::unique_ptr<Dataset>(std::unique_ptr<Dataset>)> make;
@@ -155,12 +156,12 @@ std::vector<Holder> holders() {
 
 }  // namespace
 
-TEST_CASE("keys of a state that name no sample of the logical shard are refused",
+TEST_CASE("a state with keys of samples that the logical shard does not have is refused",
           "[wrappers][state]") {
   energon::HeapBufferPool memory;
   const energon::PipelineFactory pipeline = energon::train_pipeline(
       std::make_shared<const energon::testing::MemoryLeaf>("", std::vector<std::int64_t>{30, 25}));
-  // The second of two ranks has the samples from 28 on.
+  // The second of two ranks has the samples starting with 28.
   const energon::WorkerConfig rank = {.rank = 1, .world_size = 2};
   for (const Holder& holder : holders()) {
     CAPTURE(holder.name);

@@ -71,7 +71,7 @@ OrderPtr blend_of(std::vector<double> weights, Orders... orders) {
   return blend(std::move(inners));
 }
 
-// How many references of each leaf there are in the rest of an epoch, or in its next `count`.
+// The number of references of each leaf in the rest of an epoch, or in its next `count`.
 std::vector<std::int64_t> counts_by_leaf(Order& order, std::size_t leaves,
                                          std::size_t count = SIZE_MAX) {
   std::vector<std::int64_t> counts(leaves);
@@ -115,7 +115,7 @@ TEST_CASE("the shuffle buffer yields every reference of the inner order once",
   }
 }
 
-TEST_CASE("an indexed list behaves as a vector from which elements are erased",
+TEST_CASE("an indexed list behaves like a vector from which elements are erased",
           "[wrappers][indexed_list]") {
   std::mt19937 draw(7);
   energon::IndexedList<int> list;
@@ -153,7 +153,7 @@ TEST_CASE("repeating an empty share forever ends instead of spinning", "[wrapper
   CHECK(order->size() == 0);
 }
 
-TEST_CASE("concat yields one order after the other", "[wrappers][concat]") {
+TEST_CASE("concat yields one order after another", "[wrappers][concat]") {
   const auto order = concat(leaf(), leaf(std::nullopt, 2, 1));
   std::vector<std::uint32_t> leaves;
   while (const auto ref = order->next()) {
@@ -179,7 +179,7 @@ TEST_CASE("a fraction of a repetition stops after int(size * fraction)", "[wrapp
   }
 }
 
-TEST_CASE("a fraction is of the samples, whatever epochs are shuffled together",
+TEST_CASE("a fraction counts samples, whatever epochs are shuffled together",
           "[wrappers][repeat]") {
   const auto over_two = [] {
     return std::make_unique<energon::SliceOrder>(
@@ -193,9 +193,8 @@ TEST_CASE("a fraction is of the samples, whatever epochs are shuffled together",
   CHECK(indexes(*repeat(over_two(), 1.5), 100).size() == 14 + 3);
 }
 
-TEST_CASE("a leaf whose fraction is nothing here is drawn once, as in Energon",
-          "[wrappers][blend]") {
-  // 0.3 of 2 samples: the first draw of it costs a random number and ends it.
+TEST_CASE("a leaf whose fraction is zero here is drawn once, as in Energon", "[wrappers][blend]") {
+  // 0.3 of 2 samples: the first draw uses a random number and ends the leaf.
   const auto two = [] {
     return std::make_unique<energon::SliceOrder>(Numbers{0, 2}, Numbers{},
                                                  energon::SliceOrderOptions{.seed = 1, .leaf = 1});
@@ -217,7 +216,7 @@ TEST_CASE("more slices than can be shuffled at once are refused", "[wrappers][sl
       Catch::Contains("at most"));
 }
 
-TEST_CASE("repetitions that mean nothing are refused", "[wrappers][repeat]") {
+TEST_CASE("meaningless repetitions are refused", "[wrappers][repeat]") {
   for (const double repetitions : {0.0, -1.0, std::nan("")}) {
     CAPTURE(repetitions);
     CHECK_THROWS_WITH(repeat(leaf(), repetitions), Catch::Contains("must be positive"));
@@ -258,7 +257,7 @@ TEST_CASE("an epochized blend is exact in every epoch", "[wrappers][blend]") {
   }
 }
 
-TEST_CASE("a blend passes over what has nothing on this logical shard", "[wrappers][blend]") {
+TEST_CASE("a blend skips leaves without samples on this logical shard", "[wrappers][blend]") {
   const auto order = blend_of({1, 1}, repeat(leaf({}, 60), std::nullopt), leaf({}, 1, 1));
   CHECK(counts_by_leaf(*order, 2) == std::vector<std::int64_t>{0, 55});
   const auto nothing = blend_of({1, 1}, leaf({}, 60), leaf({}, 60, 1));
@@ -266,7 +265,7 @@ TEST_CASE("a blend passes over what has nothing on this logical shard", "[wrappe
   CHECK(nothing->size() == 0);
 }
 
-TEST_CASE("weights that cannot be drawn by are refused", "[wrappers][blend]") {
+TEST_CASE("impossible weights are refused", "[wrappers][blend]") {
   for (const double weight : {0.0, -1.0, std::nan("")}) {
     CAPTURE(weight);
     CHECK_THROWS_WITH(blend_of({1, weight}, leaf(), leaf()),

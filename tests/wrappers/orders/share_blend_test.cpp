@@ -56,7 +56,7 @@ std::string golden(const std::string& begin, const std::string& period) {
   return result.substr(0, 24);
 }
 
-TEST_CASE("IBM-15 a blend by share picks as the sampling dataset, and goes on after each pick",
+TEST_CASE("IBM-15 a blend by share picks like the sampling dataset, and continues after each pick",
           "[wrappers][blend][ibm]") {
   const auto check = [](double first, double second, const std::string& expected) {
     CAPTURE(first, second);
@@ -88,7 +88,7 @@ TEST_CASE("a blend by share passes the conformance suite", "[wrappers][blend]") 
       60);
 }
 
-TEST_CASE("shares hold in samples when nothing says what they count", "[wrappers][blend]") {
+TEST_CASE("shares count samples unless specified otherwise", "[wrappers][blend]") {
   std::vector<SharedOrder> inners;
   inners.push_back({endless(numbered_leaf(0)), 3, nullptr});
   inners.push_back({endless(numbered_leaf(1)), 1, nullptr});
@@ -97,7 +97,7 @@ TEST_CASE("shares hold in samples when nothing says what they count", "[wrappers
   CHECK(std::count(all.begin(), all.end(), '2') == 100);
 }
 
-TEST_CASE("weights and lengths that cannot be are refused", "[wrappers][blend]") {
+TEST_CASE("impossible weights and lengths are refused", "[wrappers][blend]") {
   CHECK_THROWS_AS(ShareBlend({}), Error);
   CHECK_THROWS_WITH(documents(0, 1), Catch::Contains("weight 0 of the blend is 0"));
   CHECK_THROWS_WITH(documents(1, std::numeric_limits<double>::infinity()),

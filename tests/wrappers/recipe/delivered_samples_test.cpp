@@ -36,7 +36,7 @@ constexpr std::int64_t kSteps = 12;
 // rank, step, position, key, restore key
 using Line = std::tuple<int, std::int64_t, std::int64_t, std::string, std::string>;
 
-// Both ranks of a job, over more than a passage over its data, and what they delivered.
+// Both ranks of a job, over more than a pass over its data, and their output.
 class TwoRanks {
  public:
   TwoRanks() {
@@ -97,7 +97,7 @@ class TwoRanks {
 
 }  // namespace
 
-TEST_CASE("the deliveries of samples are those in the log of the job", "[wrappers][delivered]") {
+TEST_CASE("the deliveries of samples equal those in the log of the job", "[wrappers][delivered]") {
   const TwoRanks job;
   const std::vector<std::string> keys = {"000003", "000017", "000044"};
   std::vector<Line> found;
@@ -119,7 +119,7 @@ TEST_CASE("the deliveries of samples are those in the log of the job", "[wrapper
                     "enough");
 }
 
-TEST_CASE("the keys of a step are those in the log of the job", "[wrappers][delivered]") {
+TEST_CASE("the keys of a step equal those in the log of the job", "[wrappers][delivered]") {
   const TwoRanks job;
   const auto steps = keys_of_step(job.states(), {job.order()}, job.data(), 7);
   REQUIRE(steps.size() == kRanks);

@@ -1,5 +1,5 @@
-// What a job delivered though samples were left out of it, at any stage: each answer computed from
-// its states is compared with what its loaders returned. An answer is exact or refused.
+// The deliveries of a job that left out samples at any stage: each answer computed from its states
+// is compared with the output of its loaders. An answer is exact or refused.
 
 #include <algorithm>
 #include <cstdint>
@@ -46,10 +46,11 @@ using energon::testing::TempDir;
 
 namespace {
 
-// Which samples a stage fails on, or leaves out by SkipSample: by their keys, so always the same.
+// The samples on which a stage fails, or that it leaves out by SkipSample. Chosen by key, so always
+// the same.
 struct Faults {
   std::string stage = {};
-  std::uint64_t one_in = 0;  // 0: none
+  std::uint64_t one_in = 0;  // 0 means none
 
   bool hits(std::string_view key) const {
     return one_in > 0 &&
@@ -66,7 +67,7 @@ struct Faults {
   }
 };
 
-// A dataset of which some samples cannot be read.
+// A dataset with some unreadable samples.
 class FaultyLeaf final : public LeafDataset {
  public:
   FaultyLeaf(std::shared_ptr<const LeafDataset> inner, Faults faults)
@@ -127,7 +128,7 @@ energon::MapFunction look(Faults faults) {
   };
 }
 
-// None, one or two of each sample.
+// Zero to two outputs per sample.
 energon::FlatMapFunction several(Faults faults) {
   return [faults = std::move(faults)](Sample sample, CallContext&) {
     faults.look_at(sample.keys.front());
@@ -188,7 +189,7 @@ class RandomJob {
     run();
   }
 
-  // Both kinds of options, with the same names.
+  // The members that both kinds of options have.
   template <class Options>
   void set(Options& options) {
     energon::TaskEncoder& encoder = options.task_encoder;
@@ -240,7 +241,7 @@ class RandomJob {
   const std::vector<Sample>& delivered() const { return delivered_; }
   const std::vector<Sample>& later() const { return later_; }
   bool has_left_out() const { return left_out_; }
-  // Of a finite pass, a batch that is not full is dropped, or a limit ends the epoch.
+  // At the end of a finite pass, a partial batch is dropped, or a limit ends the epoch.
   bool hides_left_out() const { return hides_left_out_; }
 
  private:
@@ -314,7 +315,7 @@ class RandomJob {
     count_left_out(*loader);
   }
 
-  // A job ends early, perhaps with an error, if nothing of its data can be used.
+  // A job ends early, perhaps with an error, if none of its data can be used.
   static void take(SavableDataLoader& loader, std::vector<Sample>& items, std::size_t end) {
     int empty_epochs = 0;
     try {
@@ -394,7 +395,7 @@ void check_keys_of_steps(const RandomJob& job, const JobPipelines& pipelines) {
     CHECK(told[0].restore_key == item.restore_key);
     std::vector<std::string> keys = item.keys.strings();
     std::vector<std::string> found = told[0].keys;
-    std::ranges::sort(keys);  // a pack has its samples in the order that its function left
+    std::ranges::sort(keys);  // a pack contains its samples in the order of its function
     std::ranges::sort(found);
     CHECK(found == keys);
   }
@@ -449,7 +450,7 @@ void check_job(std::uint32_t seed, int num_workers, Outcomes& outcomes) {
 
 }  // namespace
 
-TEST_CASE("what a job delivered is told exactly or not at all, whatever it left out",
+TEST_CASE("deliveries are computed exactly or refused, whatever a job left out",
           "[wrappers][delivered]") {
   Outcomes outcomes;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
@@ -461,7 +462,7 @@ TEST_CASE("what a job delivered is told exactly or not at all, whatever it left 
   CHECK(outcomes.refused > 30);
 }
 
-TEST_CASE("what a job with workers delivered is told exactly or not at all",
+TEST_CASE("deliveries of a job with workers are computed exactly or refused",
           "[wrappers][delivered][fork]") {
   Outcomes outcomes;
   for (std::uint32_t seed = 1000; seed < 1100; ++seed) {

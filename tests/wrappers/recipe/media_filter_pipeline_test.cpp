@@ -1,4 +1,4 @@
-// What a media filter of a metadataset does to the samples and states of a pipeline.
+// The effect of a metadataset's media filter on the samples and states of a pipeline.
 
 #include <cstdint>
 #include <set>
@@ -75,7 +75,7 @@ std::vector<std::int64_t> take(SavableDataLoader& loader, int count) {
 
 }  // namespace
 
-TEST_CASE("a pipeline gives only samples that fulfil the media filter", "[wrappers][media]") {
+TEST_CASE("a pipeline delivers only samples that match the media filter", "[wrappers][media]") {
   const FilteredData data(200);
   SavableDataLoader loader = data.loader();
   const std::vector<std::int64_t> first = take(loader, 40);
@@ -84,7 +84,7 @@ TEST_CASE("a pipeline gives only samples that fulfil the media filter", "[wrappe
   CHECK(all.size() == 10);
   SavableDataLoader again = data.loader();
   CHECK(take(again, 40) == first);
-  // As excluded samples, they count in the length and keep the places of the others.
+  // Like excluded samples, they count in the length and keep the places of the others.
   CHECK(data.open().leaves.at(0).length == kSamples);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a state belongs to one media filter", "[wrappers][media]") {
   }
 }
 
-TEST_CASE("a cooker asks for the media metadata of its sample", "[wrappers][media]") {
+TEST_CASE("a cooker gets the media metadata of its sample", "[wrappers][media]") {
   const FilteredData data(250);
   TrainOptions options;
   options.task_encoder.cookers.push_back({.cook = [](Sample crude, CookContext& context) {
@@ -129,7 +129,7 @@ TEST_CASE("a cooker asks for the media metadata of its sample", "[wrappers][medi
   }
 }
 
-TEST_CASE("a cooker asks for the media metadata of files of a folder", "[wrappers][media]") {
+TEST_CASE("a cooker gets the media metadata of files in a folder", "[wrappers][media]") {
   const TempDir folder;
   write_prepared(folder, {.name = "d", .counts = {10}});
   folder.write("files/sub/0.jpg", "");

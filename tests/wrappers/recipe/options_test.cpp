@@ -47,7 +47,7 @@ std::string other_value(const OptionRow& row) {
 
 }  // namespace
 
-TEST_CASE("the default of each row is the one of its struct", "[wrappers][options]") {
+TEST_CASE("the default of each row is that of its struct", "[wrappers][options]") {
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.name);
     AllOptions options;
@@ -55,7 +55,7 @@ TEST_CASE("the default of each row is the one of its struct", "[wrappers][option
   }
 }
 
-TEST_CASE("each row sets its own member, from the text that it prints", "[wrappers][options]") {
+TEST_CASE("each row sets its own member, from the string that it prints", "[wrappers][options]") {
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.name, expected_value(row));
     AllOptions options;
@@ -95,7 +95,7 @@ TEST_CASE("names, flags and keywords of rows are distinct, and groups are togeth
   CHECK(find_option("frobnicate") == nullptr);
 }
 
-TEST_CASE("values that an option does not take leave it as it is", "[wrappers][options]") {
+TEST_CASE("invalid values leave an option unchanged", "[wrappers][options]") {
   const auto refuses = [](std::string_view name, std::string_view text) {
     AllOptions options;
     const OptionRow& row = *find_option(name);
@@ -127,7 +127,7 @@ TEST_CASE("expected values name the range in the unit of the option", "[wrappers
   CHECK(expected("division") == "one of even, energon");
 }
 
-TEST_CASE("options for validation are those that it shares with training, and limit",
+TEST_CASE("validation has the options that it shares with training, and limit",
           "[wrappers][options]") {
   AllOptions options;
   REQUIRE(set_option(options, *find_option("batch_size"), "4"));

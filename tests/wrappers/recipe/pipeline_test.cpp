@@ -37,7 +37,7 @@ Numbers take(const PipelineFactory& make, const WorkerConfig& config, int worker
 
 }  // namespace
 
-TEST_CASE("training pipelines give Energon's order, worker by worker", "[wrappers][pipeline]") {
+TEST_CASE("training pipelines have Energon's order, worker by worker", "[wrappers][pipeline]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, kTens);
   const auto make = energon::train_pipeline(dataset);

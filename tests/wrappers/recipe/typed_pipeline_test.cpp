@@ -78,7 +78,7 @@ TEST_CASE("a pipeline makes the samples that dataset.yaml describes", "[wrappers
   const auto* const values =
       reinterpret_cast<const float*>(samples[0].tensor("image").data.view.data());
   CHECK(std::vector<float>(values, values + 6) == std::vector<float>{1, 0, 0, 0.4F, 0.2F, 1});
-  // As the decoder of the encoder says.
+  // As the decoder of the task encoder is set.
   ValOptions options;
   options.task_encoder.decoder = energon::SampleDecoderOptions{.image = "rgb8"};
   const auto bytes = all_of(energon::val_dataset(folder.file("ds"), kTyped, options));
@@ -95,7 +95,7 @@ TEST_CASE("typed samples keep only the parts that they need", "[wrappers][typed]
   CHECK(data.leaves[0].typed->type == SampleType::kCaptioning);
   const auto& dataset = dynamic_cast<const energon::Webdataset&>(*data.leaves[0].dataset);
   CHECK(dataset.options().part_filter == Names{"png", "jpg", "json"});
-  // Without asking, parts are as stored, with a warning.
+  // By default, parts are as stored, with a warning.
   const auto plain = energon::open_data(folder.file("ds"), {.split = "train"});
   CHECK_FALSE(plain.leaves.at(0).typed);
   CHECK(plain.warnings.size() == 1);
@@ -117,7 +117,7 @@ TEST_CASE("a blend may have typed and crude samples", "[wrappers][typed]") {
   CHECK(samples[2].text("txt") == "t10");
   CHECK(samples[2].mapping("json").at(1).first == "label");
   CHECK(samples[4].mapping("json").at(0).first == "n");
-  // Cookers are for the crude ones.
+  // Cookers apply to the crude samples.
   ValOptions options;
   options.task_encoder.cookers = {{.cook = [](Sample crude, CookContext&) {
     crude.set("cooked", true);

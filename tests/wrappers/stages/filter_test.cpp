@@ -32,7 +32,7 @@ TEST_CASE("filters conform", "[wrappers][filter][conformance]") {
       60);
 }
 
-TEST_CASE("batches over a filter are full, and what it leaves out is nobody's failure",
+TEST_CASE("batches over a filter are full, and filtered samples are not failures",
           "[wrappers][filter]") {
   NumberedStream samples;
   energon::testing::RecordingMonitor monitor;
@@ -71,7 +71,7 @@ TEST_CASE("a filter without a function is refused", "[wrappers][filter]") {
   CHECK_THROWS_AS(Filter(samples.in_order(), nullptr, {.name = "none"}), energon::Error);
 }
 
-TEST_CASE("a filter that keeps nothing ends after the samples that it may leave out",
+TEST_CASE("a filter that keeps nothing ends after the allowed number of samples",
           "[wrappers][filter]") {
   NumberedStream samples;
   const auto keep_above = [](std::int64_t least) {

@@ -18,7 +18,7 @@ using energon::testing::NumberedStream;
 
 namespace {
 
-// number % 4 outputs, each with a fresh random number; of every seventh sample no generator.
+// number % 4 outputs, each with a fresh random number; no generator for every seventh sample.
 SampleGenerator split(Sample sample, CallContext& context) {
   if (number(sample) % 7 == 0) {
     return nullptr;
@@ -47,7 +47,7 @@ std::unique_ptr<Dataset> flat_map(std::unique_ptr<Dataset> inner, energon::FlatM
 
 }  // namespace
 
-TEST_CASE("flat maps conform, also one over the other", "[wrappers][flat_map][conformance]") {
+TEST_CASE("flat maps conform, also nested", "[wrappers][flat_map][conformance]") {
   NumberedStream samples;
   const int depth = GENERATE(1, 2);
   energon::testing::check_conformance<Dataset>(
@@ -74,7 +74,7 @@ TEST_CASE("outputs come in order, with the keys of their sample", "[wrappers][fl
                                  "FlatMap(3,1)/Webdataset(0,3)", "FlatMap(3,2)/Webdataset(0,3)"});
 }
 
-TEST_CASE("outputs that nobody asks for are not made", "[wrappers][flat_map]") {
+TEST_CASE("outputs that are not requested are not produced", "[wrappers][flat_map]") {
   NumberedStream samples;
   int made = 0;
   const auto stream =
@@ -121,7 +121,7 @@ TEST_CASE("a failure in the middle drops the rest of the sample", "[wrappers][fl
   CHECK(number(*strict->next()) == 2);
 }
 
-TEST_CASE("after a restore the sample is read when its next output is wanted",
+TEST_CASE("after a restore the sample is read when its next output is requested",
           "[wrappers][flat_map]") {
   NumberedStream samples;
   const auto stream = flat_map(samples.in_order(), split);
@@ -135,7 +135,7 @@ TEST_CASE("after a restore the sample is read when its next output is wanted",
   CHECK(counter.restored() == 1);
 }
 
-TEST_CASE("a function that gives less than before is an Error, not a shorter stream",
+TEST_CASE("a function with fewer outputs than before is an Error, not a shorter stream",
           "[wrappers][flat_map]") {
   NumberedStream samples;
   const auto stream = flat_map(samples.in_order(), split);
@@ -156,7 +156,7 @@ TEST_CASE("a function that gives less than before is an Error, not a shorter str
   }
 }
 
-TEST_CASE("an epoch that is left in the middle of a sample leaves nothing behind",
+TEST_CASE("an epoch that ends in the middle of a sample has no effect on the next",
           "[wrappers][flat_map]") {
   NumberedStream samples;
   const auto stream = flat_map(samples.in_order(), split);

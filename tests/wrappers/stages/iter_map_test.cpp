@@ -27,8 +27,8 @@ Sample with_number(Sample sample, const char* name, std::int64_t value) {
   return sample;
 }
 
-// Pulls samples up to the next multiple of 5 and gives one output for every two of them; the first
-// has a random number that is drawn before anything is pulled, the others after.
+// Pulls samples up to the next multiple of 5 and returns an output for every two of them. The
+// random number of the first output is drawn before anything is pulled, those of the others after.
 SampleGenerator sentences(Pull pull, CallContext& context) {
   return [pull = std::move(pull), &context, is_end = false,
           early = std::optional<std::int64_t>()]() mutable -> std::optional<Sample> {
@@ -51,7 +51,7 @@ SampleGenerator sentences(Pull pull, CallContext& context) {
   };
 }
 
-// Gives each sample twice, the second time after it has seen the next one.
+// Returns each sample twice, the second time after pulling the next one.
 SampleGenerator echoes(Pull pull, CallContext& /*context*/) {
   return [pull = std::move(pull), last = std::optional<Sample>(),
           owed = false]() mutable -> std::optional<Sample> {
@@ -96,7 +96,7 @@ TEST_CASE("one call over a whole epoch conforms", "[wrappers][iter_map][conforma
       70);
 }
 
-TEST_CASE("a call gives outputs after the end of the inner epoch", "[wrappers][iter_map]") {
+TEST_CASE("a call returns outputs after the end of the inner epoch", "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto stream = iter_map(samples.in_order(), echoes);
   std::vector<Sample> outputs;
@@ -111,7 +111,7 @@ TEST_CASE("a call gives outputs after the end of the inner epoch", "[wrappers][i
   CHECK(stream->next()->restore_key.text() == "IterMap(1,0)[Webdataset(0,0)]");
 }
 
-TEST_CASE("outputs have the keys of what the call pulled", "[wrappers][iter_map]") {
+TEST_CASE("outputs have the keys of the samples that the call pulled", "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto stream = iter_map(samples.in_order(), sentences);
   const auto first = stream->next();
@@ -123,7 +123,7 @@ TEST_CASE("outputs have the keys of what the call pulled", "[wrappers][iter_map]
   CHECK(stream->next()->restore_key.text() == "IterMap(1,0)[Webdataset(0,5),Webdataset(0,6)]");
 }
 
-TEST_CASE("random numbers differ between calls of the same number over other samples",
+TEST_CASE("random numbers differ between calls with the same number over other samples",
           "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto noise = [](Dataset& stream) { return digest(*stream.next()); };
@@ -137,7 +137,7 @@ TEST_CASE("random numbers differ between calls of the same number over other sam
   CHECK(noise(*iter_map(samples.in_order(), draw)) == noise(*iter_map(samples.in_order(), draw)));
 }
 
-TEST_CASE("calls that would never end are Errors that say what to do", "[wrappers][iter_map]") {
+TEST_CASE("calls that would never end are Errors that name the remedy", "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto idle =
       iter_map(samples.in_order(), [](Pull, CallContext&) -> SampleGenerator { return nullptr; },
@@ -147,7 +147,7 @@ TEST_CASE("calls that would never end are Errors that say what to do", "[wrapper
     try {
       while (pull()) {
       }
-    } catch (...) {  // what the stage has to say is not the function's to hide
+    } catch (...) {  // the function cannot hide the stage's error
     }
     return nullptr;
   };
@@ -190,7 +190,7 @@ TEST_CASE("a failing call is dropped with the samples it pulled", "[wrappers][it
   CHECK(monitor.reports()[0].samples.at(1).key == "000003");
 }
 
-TEST_CASE("an error of the inner stage is not the function's, and loses nothing",
+TEST_CASE("an error of the inner stage is not a failure of the function, and loses nothing",
           "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto expected = [&] {
@@ -217,7 +217,7 @@ TEST_CASE("an error of the inner stage is not the function's, and loses nothing"
   }
 }
 
-TEST_CASE("after a restore the samples of the call are read when its next output is wanted",
+TEST_CASE("after a restore the samples of the call are read when its next output is requested",
           "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto stream = iter_map(samples.in_order(), sentences);
@@ -244,7 +244,7 @@ TEST_CASE("after a restore the samples of the call are read when its next output
   CHECK_THROWS_WITH(greedy->next(), Catch::Contains("pulls more than the 5 samples"));
 }
 
-TEST_CASE("an epoch that is left in the middle of a call leaves nothing behind",
+TEST_CASE("an epoch that ends in the middle of a call has no effect on the next",
           "[wrappers][iter_map]") {
   NumberedStream samples;
   const auto stream = iter_map(samples.in_order(), sentences);

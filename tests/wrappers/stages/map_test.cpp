@@ -60,7 +60,7 @@ TEST_CASE("maps with random augmentation conform", "[wrappers][map][conformance]
   energon::testing::check_conformance<Dataset>([&] { return fixture.pipeline(augment()); }, 60);
 }
 
-TEST_CASE("random numbers follow from seed and restore key, so a rebuilt sample has the same",
+TEST_CASE("random numbers depend on seed and restore key, so a rebuilt sample has the same",
           "[wrappers][map]") {
   Fixture fixture;
   const auto stream = fixture.pipeline(augment());
@@ -71,7 +71,7 @@ TEST_CASE("random numbers follow from seed and restore key, so a rebuilt sample 
   CHECK(digest(stream->restore_sample(first->restore_key)) == digest(*first));
 }
 
-TEST_CASE("what a map function throws becomes an Error that names function and sample",
+TEST_CASE("an exception of a map function becomes an Error that names function and sample",
           "[wrappers][map]") {
   Fixture fixture;
   const auto message_of = [&](std::function<void()> fail) {

@@ -1,4 +1,4 @@
-// How ReadSamples asks its readers: shares that may be read ahead, buffers of batches.
+// The requests of ReadSamples to its readers: shares that may be read ahead, buffers of batches.
 
 #include "wrappers/stages/read_samples.h"
 
@@ -19,7 +19,7 @@ using namespace energon::testing;  // NOLINT: a test
 
 namespace {
 
-// Counts what is asked for.
+// Counts the requested buffers.
 class CountingAllocator final : public BufferAllocator {
  public:
   Buffer allocate(std::size_t size) override {
@@ -42,7 +42,7 @@ std::unique_ptr<Order> slices(std::vector<std::int64_t> bounds, std::uint32_t le
 
 }  // namespace
 
-TEST_CASE("small buffers are cut out of one, large ones are not", "[wrappers][buffers]") {
+TEST_CASE("small buffers share one allocation, large ones do not", "[wrappers][buffers]") {
   CountingAllocator memory;
   CommonBuffers buffers(memory);
   const Buffer a = buffers.allocate(100);
@@ -61,13 +61,13 @@ TEST_CASE("small buffers are cut out of one, large ones are not", "[wrappers][bu
   }
   CHECK(memory.count == 3);
   buffers.end_batch();
-  CHECK(a.owner.use_count() == 2);  // a and b: nothing else holds a buffer that is used up
+  CHECK(a.owner.use_count() == 2);  // a and b: nothing else holds an exhausted buffer
   const Buffer next = buffers.allocate(1);
   CHECK(memory.count == 4);
   CHECK(next.owner != a.owner);
 }
 
-TEST_CASE("a batch over many datasets takes few buffers and holds none afterwards",
+TEST_CASE("a batch over many datasets uses few buffers and holds none afterwards",
           "[wrappers][buffers]") {
   std::vector<std::unique_ptr<TempDir>> folders;
   std::vector<std::shared_ptr<const LeafDataset>> leaves;
@@ -125,7 +125,7 @@ TEST_CASE("samples are the same in batches of any size", "[wrappers][read_ahead]
   }
 }
 
-TEST_CASE("the end of a share is known where its order knows it", "[wrappers][read_ahead]") {
+TEST_CASE("the end of a share is known if its order knows it", "[wrappers][read_ahead]") {
   const auto order = slices({10, 30, 50}, 2);
   const LeafRanges ranges(*order);
   CHECK(ranges.end_of_range(2, 10) == 50);

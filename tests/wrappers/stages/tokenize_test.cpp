@@ -35,7 +35,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// One token for each byte, and 0 after the last. Drawn tokens have a drawn one in front.
+// One token for each byte, and 0 after the last. Drawn tokens start with a drawn one.
 class ByteTokenizer final : public energon::Tokenizer {
  public:
   explicit ByteTokenizer(bool draws = false) : draws_(draws) {}
@@ -79,7 +79,7 @@ std::string refused(const TokenizeOptions& options, Value text, ErrorCode code) 
   return error_of([&] { made(options, std::move(text)); }, code);
 }
 
-// Texts "t", "tt", …, of which number `bad` (from 0) is "bad".
+// Texts "t", "tt", …, but number `bad` (from 0) is "bad".
 void write_texts(const TempDir& folder, std::size_t count, std::size_t bad = 1000) {
   TarBuilder tar;
   for (std::size_t i = 0; i < count; ++i) {
@@ -97,7 +97,7 @@ energon::TrainOptions training(const TokenizeOptions& tokens) {
 
 }  // namespace
 
-TEST_CASE("tokenize makes an int32 tensor of a text", "[wrappers][tokenize]") {
+TEST_CASE("tokenize turns a string into an int32 tensor", "[wrappers][tokenize]") {
   const Sample sample = made(byte_tokens(), Value("hi"));
   CHECK(sample.text("txt") == "hi");
   CHECK(sample.tensor("tokens").dtype == DType::kInt32);
@@ -112,7 +112,7 @@ TEST_CASE("tokenize makes an int32 tensor of a text", "[wrappers][tokenize]") {
   CHECK(elements_of<std::int32_t>(std::get<Tensor>(list.list("tokens")[1].base())) == Ids{0});
 }
 
-TEST_CASE("tokenize replaces a field, or makes several", "[wrappers][tokenize]") {
+TEST_CASE("tokenize replaces a field, or adds several", "[wrappers][tokenize]") {
   TokenizeOptions options = byte_tokens();
   options.fields = {{"txt", "copy"}, {"txt", "txt"}};
   const Sample sample = made(options, Value("a"));
@@ -121,7 +121,7 @@ TEST_CASE("tokenize replaces a field, or makes several", "[wrappers][tokenize]")
   CHECK(elements_of<std::int32_t>(sample.tensor("copy")) == Ids{'a', 0});
 }
 
-TEST_CASE("long texts are cut and keep the token of the end", "[wrappers][tokenize]") {
+TEST_CASE("long texts are truncated and keep the end token", "[wrappers][tokenize]") {
   TokenizeOptions options = byte_tokens();
   options.max_length = 3;
   CHECK(elements_of<std::int32_t>(made(options, Value("abcdef")).tensor("tokens")) ==
@@ -143,7 +143,7 @@ TEST_CASE("fields without text are refused by name", "[wrappers][tokenize]") {
   CHECK_THAT(refused(other, Value("a"), ErrorCode::kNotFound), Contains("caption"));
 }
 
-TEST_CASE("options of tokenize that cannot be are refused", "[wrappers][tokenize]") {
+TEST_CASE("impossible options of tokenize are refused", "[wrappers][tokenize]") {
   const auto refusal = [](const TokenizeOptions& options) {
     return error_of([&] { validate(options); }, ErrorCode::kInvalidArgument);
   };
@@ -164,7 +164,8 @@ TEST_CASE("options of tokenize that cannot be are refused", "[wrappers][tokenize
   CHECK_THROWS_AS(energon::train_dataset(folder.path(), {}, encoder), Error);
 }
 
-TEST_CASE("tokens are made in workers, and again by a restore key", "[wrappers][tokenize][fork]") {
+TEST_CASE("tokens are made in workers, and again from a restore key",
+          "[wrappers][tokenize][fork]") {
   const TempDir folder;
   write_texts(folder, 23);
   const auto make = energon::train_dataset(folder.path(), {}, training(byte_tokens(true)));
@@ -191,7 +192,7 @@ TEST_CASE("tokens are made in workers, and again by a restore key", "[wrappers][
         elements_of<std::int32_t>(energon::Ragged::from(batches[i].at("tokens")).row(0))[0]);
   }
   std::ranges::sort(drawn);
-  CHECK(std::ranges::adjacent_find(drawn) == drawn.end());  // each has its own
+  CHECK(std::ranges::adjacent_find(drawn) == drawn.end());  // each sample has its own
   loader.stop();
   energon::SavableDataLoader again(make, {.worker_config = {.num_workers = 2}});
   again.restore_state_rank(state);

@@ -48,7 +48,7 @@ Sample made(SampleType type, const Fields& map, const Fields& parts) {
   return sample;
 }
 
-// The text that an expression gives for these parts.
+// The string that an expression returns for these parts.
 std::string text_of(const std::string& expression, const Fields& parts) {
   return std::string(made(SampleType::kText, {{"text", expression}}, parts).text("text"));
 }
@@ -64,7 +64,7 @@ const Fields kParts = {{"json", R"({"a":{"b":["x","y"]},"n":null,"0":"zero","t":
 
 }  // namespace
 
-TEST_CASE("fields are made of parts and of values in them", "[wrappers][typed]") {
+TEST_CASE("fields are made from parts and from values in them", "[wrappers][typed]") {
   const Sample sample =
       made(SampleType::kImageClassification,
            {{"label_name", "json[names][1]"}, {"label", "cls"}, {"image", "jpg"}},
@@ -78,8 +78,7 @@ TEST_CASE("fields are made of parts and of values in them", "[wrappers][typed]")
   CHECK(sample.keys.front() == "the key");
 }
 
-TEST_CASE("a path goes through mappings by name and through lists by position",
-          "[wrappers][typed]") {
+TEST_CASE("a path descends into mappings by name and into lists by position", "[wrappers][typed]") {
   CHECK(text_of("json[a][b][0]", kParts) == "x");
   CHECK(text_of("json[a][b][-1]", kParts) == "y");
   CHECK(text_of("json[0]", kParts) == "zero");
@@ -93,7 +92,7 @@ TEST_CASE("a path goes through mappings by name and through lists by position",
   CHECK_THAT(refused("jpg", kParts), Catch::Contains("'jpg' (no such part)"));
 }
 
-TEST_CASE("the first alternative that the sample has is taken", "[wrappers][typed]") {
+TEST_CASE("the first alternative that the sample has is used", "[wrappers][typed]") {
   CHECK(text_of("jpg,txt,json[t]", kParts) == "plain");
   CHECK(text_of("json[a][c],json[a][b][5],json[t]", kParts) == "text");
   const std::string none = refused("json[x],json[a][b][9],cls", kParts);
@@ -115,7 +114,7 @@ TEST_CASE("optional fields are left out, and null is a value", "[wrappers][typed
   CHECK(std::holds_alternative<Null>(sample.at("label_name").base()));
 }
 
-TEST_CASE("only what a field looks at is decoded", "[wrappers][typed]") {
+TEST_CASE("only parts that a field uses are decoded", "[wrappers][typed]") {
   CHECK(text_of("txt,bad.json[a]", kParts) == "plain");
   CHECK_THAT(refused("bad.json[a],txt", kParts, ErrorCode::kCorruptData),
              Catch::Contains("field 'text' of TextSample: part 'bad.json'") &&
@@ -135,7 +134,8 @@ TEST_CASE("crude samples have their parts decoded", "[wrappers][typed]") {
   CHECK(sample.bytes("bin").text() == "b");
 }
 
-TEST_CASE("wrong maps and modes are refused when the function is made", "[wrappers][typed]") {
+TEST_CASE("wrong maps and modes are refused when the function is constructed",
+          "[wrappers][typed]") {
   energon::PipelineLeaf leaf;
   leaf.name = "the leaf";
   leaf.typed = energon::TypedSamples{.type = SampleType::kText};

@@ -52,7 +52,7 @@ std::vector<float> floats(const Tensor& tensor) {
 
 SharedBytes bytes(const char* text) { return {energon::as_bytes(text), nullptr}; }
 
-// What comes back when a sample goes through the struct.
+// The sample after a conversion to the struct and back.
 template <class Struct>
 Sample there_and_back(const Mapping& fields) {
   return Struct::from(sample_of(fields)).to_sample();
@@ -68,7 +68,7 @@ const Value kBoxes = List{List{std::int64_t{1}, 2.5, std::int64_t{3}, std::int64
 
 }  // namespace
 
-TEST_CASE("a struct has what the sample has, and gives it back", "[wrappers][types]") {
+TEST_CASE("a struct has the fields of the sample, and returns them", "[wrappers][types]") {
   const std::vector<Mapping> fields = {
       {{"image", kImage}},
       {{"image", kImage}, {"caption", "text"}},
@@ -110,7 +110,7 @@ TEST_CASE("a struct has what the sample has, and gives it back", "[wrappers][typ
   };
   const auto check = [&](const Sample& again, std::size_t i) {
     INFO(i);
-    CHECK(again.keys.empty());  // the stage gives it key and sources
+    CHECK(again.keys.empty());  // the stage adds key and sources
     CHECK(digest(again) == digest(sample_of(fields[i])));
   };
   check(there_and_back<energon::ImageSample>(fields[0]), 0);
@@ -158,7 +158,7 @@ TEST_CASE("boxes and weights of JSON become float32", "[wrappers][types]") {
   CHECK(floats(*vqa.answer_weights) == std::vector<float>{1, 0});
 }
 
-TEST_CASE("a field of another kind is refused with type, field and key", "[wrappers][types]") {
+TEST_CASE("a field of the wrong kind is refused with type, field and key", "[wrappers][types]") {
   CHECK_THAT(refused<energon::CaptioningSample>({{"image", kImage}}, ErrorCode::kNotFound),
              Catch::Contains("field 'caption' of CaptioningSample") &&
                  Catch::Contains("available: image") && Catch::Contains("sample: k"));
@@ -181,12 +181,12 @@ TEST_CASE("a field of another kind is refused with type, field and key", "[wrapp
              Catch::Contains("a list of whole numbers, but item 0 is the number 1.5"));
 }
 
-TEST_CASE("boxes of another form are refused", "[wrappers][types]") {
+TEST_CASE("boxes of the wrong form are refused", "[wrappers][types]") {
   const auto with = [](Value boxes) {
     return refused<energon::OcrSample>(
         {{"image", kImage}, {"text", "t"}, {"words_boxes", std::move(boxes)}});
   };
-  // Not List{List{…}}, which is a copy of the inner one for some compilers.
+  // Not List{List{…}}, which some compilers treat as a copy of the inner list.
   CHECK_THAT(with(List(1, List{1.0, 2.0, 3.0})), Catch::Contains("found 3 numbers a box"));
   CHECK_THAT(with(List{List{1.0, 2.0, 3.0, 4.0}, List{1.0, 2.0, 3.0, 4.0, 5.0}}),
              Catch::Contains("all of one length"));

@@ -94,7 +94,7 @@ TEST_CASE("a stage that throws stops its clock", "[wrappers][measured]") {
   CHECK(monitor.stage("read").samples == 1);
 }
 
-TEST_CASE("measured pipelines conform, and exchange states with those that are not",
+TEST_CASE("measured pipelines conform, and exchange states with unmeasured ones",
           "[wrappers][measured][conformance]") {
   const energon::testing::TempDir folder;
   energon::HeapBufferPool memory;
@@ -116,7 +116,7 @@ TEST_CASE("measured pipelines conform, and exchange states with those that are n
   CHECK(other->save_state() == plain->save_state());
 }
 
-TEST_CASE("each function of packing and of groups is charged for itself", "[wrappers][measured]") {
+TEST_CASE("each function of packing and of groups is measured separately", "[wrappers][measured]") {
   const energon::testing::TempDir folder;
   energon::HeapBufferPool memory;
   CountingMonitor monitor;
@@ -155,7 +155,7 @@ TEST_CASE("each function of packing and of groups is charged for itself", "[wrap
   CHECK(monitor.stage(names::kPostencodeSample).busy_ns >= 20 * 2 * kMillisecond);
   CHECK(monitor.stage(names::kPostencodeSample).samples == 20);
   CHECK(monitor.stage(names::kBatchGroupCriterion).busy_ns >= 4 * 3 * kMillisecond);
-  // What only puts them together takes less than what they take.
+  // The code that only combines them takes less time than the functions.
   CHECK(monitor.stage(names::kPackSelectedSamples).busy_ns <
         monitor.stage(names::kPostencodeSample).busy_ns);
   CHECK(monitor.stage(names::kPackSelectedSamples).input_wait_ns >= 60 * kMillisecond);

@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::chrono::hours kNever{1};
 
-// Reports so far; next() can wait until there are so many.
+// Reports so far; next() can wait for a number of them.
 class Reports {
  public:
   void add(const WatchdogReport& report) {
@@ -57,7 +57,7 @@ class Reports {
 
 }  // namespace
 
-TEST_CASE("a watchdog fires again and again until the call returns, and in later calls",
+TEST_CASE("a watchdog fires repeatedly until the call returns, and in later calls",
           "[wrappers][watchdog]") {
   Reports reports;
   const auto clock = std::make_shared<energon::PipelineClock>();
@@ -90,7 +90,7 @@ TEST_CASE("a watchdog fires again and again until the call returns, and in later
                                     Catch::Contains("'decode'"));
 }
 
-TEST_CASE("the first call has a timeout of its own", "[wrappers][watchdog]") {
+TEST_CASE("the first call has its own timeout", "[wrappers][watchdog]") {
   Reports reports;
   Watchdog watchdog(
       std::make_unique<ScriptedDataset>([&](std::int64_t) { reports.wait_for(1); }),
@@ -100,7 +100,7 @@ TEST_CASE("the first call has a timeout of its own", "[wrappers][watchdog]") {
   CHECK(reports.all().front().stage.empty());
 }
 
-TEST_CASE("without workers a call that took too long throws once it returns",
+TEST_CASE("without workers a call that took too long throws when it returns",
           "[wrappers][watchdog]") {
   Reports reports;
   Watchdog watchdog(std::make_unique<ScriptedDataset>(
@@ -120,7 +120,7 @@ TEST_CASE("without workers a call that took too long throws once it returns",
   CHECK(watchdog.next()->keys.front() == "1");
 }
 
-TEST_CASE("what a handler throws is thrown by next", "[wrappers][watchdog]") {
+TEST_CASE("next throws the exceptions of a handler", "[wrappers][watchdog]") {
   std::mutex mutex;
   std::condition_variable changed;
   bool has_fired = false;
@@ -138,7 +138,7 @@ TEST_CASE("what a handler throws is thrown by next", "[wrappers][watchdog]") {
              Catch::Contains("pager is off"));
 }
 
-TEST_CASE("a watchdog without a purpose or a time is refused", "[wrappers][watchdog]") {
+TEST_CASE("a watchdog without a handler or a timeout is refused", "[wrappers][watchdog]") {
   const auto make = [](WatchdogOptions options) {
     Watchdog(std::make_unique<ScriptedDataset>([](std::int64_t) {}), std::move(options));
   };
