@@ -184,4 +184,31 @@ class AvDecoder {
 AvMetadata read_av_metadata(ByteView file, const AvMetadataOptions& options = {},
                             const DecodeLimits& limits = {});
 
+// --- Clips and frames spread evenly over a video, at the same places as in Energon ---
+
+struct UniformClipsOptions {
+  std::optional<FrameSize> size = std::nullopt;  ///< of the frames; unset means as coded
+  bool with_audio = false;                       ///< also the sound of the clips, if there is any
+};
+
+struct UniformClips {
+  std::vector<VideoClip> video;
+  /// One per video clip, or empty. nullopt if the sound ends before the clip.
+  std::vector<std::optional<AudioClip>> audio;
+};
+
+/// Returns `num_clips` clips of `clip_seconds`: the first at the start, the last at the end of the
+/// video. A single clip is at the start. If the video is shorter than a clip, each clip is the
+/// whole video. With 0 seconds, clips are single frames: the first half a frame after the start,
+/// the last half a frame before the end. A clip that would begin at the end of the video contains
+/// the last frame. Throws Error: kInvalidArgument for a negative duration or less than one clip;
+/// also as AvDecoder.
+UniformClips clips_uniform(AvDecoder& decoder, double clip_seconds, std::int64_t num_clips,
+                           const UniformClipsOptions& options, BufferAllocator& memory);
+
+/// Returns `num_frames` single frames, at the places of clips of 0 seconds, as one clip. Throws as
+/// clips_uniform().
+VideoClip frames_uniform(AvDecoder& decoder, std::int64_t num_frames, std::optional<FrameSize> size,
+                         BufferAllocator& memory);
+
 }  // namespace energon

@@ -1,5 +1,3 @@
-#include "media/av/uniform_clips.h"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -8,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "media/av/av_decoder.h"
 
 namespace energon {
 namespace {

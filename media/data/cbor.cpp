@@ -13,7 +13,6 @@
 #include "io/byte_cursor.h"
 #include "io/error.h"
 #include "media/data/documents.h"
-#include "media/data/text.h"
 #include "media/data/value_builder.h"
 
 namespace energon {

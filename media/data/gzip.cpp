@@ -1,5 +1,3 @@
-#include "media/data/gzip.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <zlib.h>
 
 #include "io/error.h"
+#include "media/data/documents.h"
 
 namespace energon {
 namespace {

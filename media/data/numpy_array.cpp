@@ -16,8 +16,8 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/tar/zip_members.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 

@@ -17,7 +17,6 @@
 #include "io/error.h"
 #include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {

@@ -19,8 +19,8 @@
 #include "energon/sample/buffer_allocator.h"
 #include "io/byte_cursor.h"
 #include "io/error.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {

@@ -1,5 +1,3 @@
-#include "media/data/text.h"
-
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "io/byte_cursor.h"
 #include "io/error.h"
+#include "media/data/documents.h"
 
 namespace energon {
 

@@ -14,8 +14,8 @@
 #include "io/error.h"
 #include "io/pickle.h"
 #include "io/tar/zip_members.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 // --- Names in the pickle, and what they mean ---

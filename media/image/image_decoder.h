@@ -1,4 +1,5 @@
-// Decodes images into tensors, and parts of images for transforms that crop and resize.
+// Decodes images into tensors, and parts of images for transforms that crop and resize. Reads
+// headers without decoding pixels.
 
 #pragma once
 
@@ -13,13 +14,86 @@
 #include "energon/sample/sample.h"
 #include "io/bytes.h"
 #include "media/decode_limits.h"
-#include "media/image/image_info.h"
-#include "media/image/pixel_box.h"
 #include "media/tensor_decoder.h"
 
 namespace energon {
 
-// --- How decoded images are laid out, and the names that Energon has for common choices ---
+// --- Rectangles of pixels ---
+
+/// Columns [x, x + width) and rows [y, y + height).
+template <class Number>
+struct BoxOf {
+  Number x = 0;
+  Number y = 0;
+  Number width = 0;
+  Number height = 0;
+
+  bool operator==(const BoxOf&) const = default;
+};
+
+using PixelBox = BoxOf<std::int64_t>;
+/// Edges may be inside pixels.
+using FractionalBox = BoxOf<double>;
+
+// --- Formats and headers ---
+
+/// The supported formats. They are recognized by their first bytes, never by the name of a part.
+///
+/// JPEG: ITU-T T.81. PNG: W3C PNG third edition. WebP: RFC 9649. GIF: GIF89a. TIFF: TIFF 6.0 and
+/// BigTIFF.
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kGif, kTiff };
+
+/// "JPEG", "PNG", "WebP", "GIF", "TIFF".
+std::string_view to_string(ImageFormat format);
+
+/// The format by its first bytes; nullopt if they match none. Does not check the rest. Thread-safe.
+std::optional<ImageFormat> image_format_of(ByteView encoded);
+
+/// The name of an unsupported image format by its first bytes, such as "BMP"; empty if they match
+/// none.
+std::string_view foreign_image_format(ByteView encoded);
+
+/// What the header of an image declares.
+struct ImageInfo {
+  ImageFormat format = ImageFormat::kJpeg;
+  std::int64_t width = 0;   ///< in pixels, as stored: before the orientation is applied
+  std::int64_t height = 0;  ///< likewise
+  /// 1 gray, 2 gray and alpha, 3 RGB, 4 RGB and alpha. Palettes count as 3 or, with a transparent
+  /// entry, 4; CMYK counts as 3 because it is converted to RGB.
+  int channels = 0;
+  int bits = 8;             ///< per channel after reading: 8 or 16. Fewer are widened to 8.
+  int orientation = 1;      ///< 1 to 8, as in EXIF; 1 if absent or damaged
+  std::int64_t frames = 1;  ///< images in the file; only the first is decoded
+};
+
+/// The orientation that decoding applies; 1 if it applies none. The orientation of a TIFF is always
+/// applied, as in Pillow and thus in Energon; that of other formats only if `apply_orientation` is
+/// set.
+constexpr int applied_orientation(const ImageInfo& info, bool apply_orientation) {
+  return apply_orientation || info.format == ImageFormat::kTiff ? info.orientation : 1;
+}
+
+/// Width and height in pixels.
+struct ImageSize {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+/// The size of the whole decoded image, after applied_orientation().
+constexpr ImageSize decoded_size(const ImageInfo& info, bool apply_orientation) {
+  constexpr int kFirstTransposed = 5;  // orientations from here on swap width and height
+  if (applied_orientation(info, apply_orientation) >= kFirstTransposed) {
+    return {.width = info.height, .height = info.width};
+  }
+  return {.width = info.width, .height = info.height};
+}
+
+/// Reads headers, not pixels. Throws Error: kCorruptData if the data is not an image or its header
+/// is damaged, kUnsupported for unsupported formats and variants, kResourceExhausted above
+/// `limits`. Thread-safe.
+ImageInfo probe_image(ByteView encoded, const DecodeLimits& limits = {});
+
+// --- The layout of decoded images, and Energon's names for common choices ---
 
 /// Conversions: gray to RGB repeats the value. RGB to gray is Pillow's
 /// (19595 R + 38470 G + 7471 B + 32768) >> 16; of a YCbCr JPEG it is the stored luma instead, as
@@ -79,7 +153,7 @@ class ImageDecoder final : public TensorDecoder {
 // --- A part of an image, no larger than needed ---
 
 struct RegionRequest {
-  /// In pixels of the whole image as it is decoded, after applied_orientation() (image_info.h).
+  /// In pixels of the whole image as it is decoded, after applied_orientation().
   PixelBox crop;
   /// The crop may be decoded smaller as long as it keeps at least this many pixels. 0 or more than
   /// the crop has: it is decoded at full size.

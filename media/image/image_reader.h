@@ -14,8 +14,7 @@
 
 #include "io/bytes.h"
 #include "media/decode_limits.h"
-#include "media/image/image_info.h"
-#include "media/image/pixel_box.h"
+#include "media/image/image_decoder.h"
 #include "media/image/row_writer.h"
 
 namespace energon {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "io/bytes.h"
-#include "media/image/pixel_box.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 

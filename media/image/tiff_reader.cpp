@@ -18,7 +18,7 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "media/decode_limits.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
 #include "media/image/image_reader.h"
 
 namespace energon {

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "media/data/documents.h"
-#include "media/data/gzip.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 

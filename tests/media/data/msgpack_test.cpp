@@ -1,5 +1,4 @@
 #include "media/data/documents.h"
-#include "media/data/gzip.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"

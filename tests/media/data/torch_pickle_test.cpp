@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/zip_builder.h"
 

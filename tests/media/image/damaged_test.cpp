@@ -6,7 +6,6 @@
 
 #include "io/error.h"
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 #include "tests/media/image/image_file.h"
 #include "tests/media/image/vectors.h"
 #include "tests/support/error_of.h"

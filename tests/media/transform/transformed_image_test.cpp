@@ -1,5 +1,3 @@
-#include "media/decode/transformed_image.h"
-
 #include <cmath>
 #include <string>
 #include <vector>
@@ -7,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
+#include "media/transform/image_transform.h"
 #include "tests/media/image/image_file.h"
 #include "tests/support/error_of.h"
 
