@@ -27,7 +27,7 @@ struct Beginning {
   ImageFormat format;
 };
 
-// Their lengths are given, as some have zeros in them.
+// With explicit lengths, because some contain zeros.
 constexpr std::array kBeginnings = {
     Beginning{{"\xFF\xD8\xFF", 3}, ImageFormat::kJpeg},
     Beginning{{"\x89PNG\r\n\x1A\n", 8}, ImageFormat::kPng},
@@ -106,7 +106,7 @@ constexpr std::array<std::string_view, 17> kModeNames = {
     "torchl8",   "torchrgb8", "torchrgba8", "torchl", "torchrgb", "torch",
     "torchrgba", "pill",      "pil",        "pilrgb", "pilrgba"};
 
-// Removes `word` from the begin or the end of `text` and says whether it was there.
+// Remove `word` from the beginning or the end of `text`; false if it was not there.
 bool take_prefix(std::string_view& text, std::string_view word) {
   const bool found = text.starts_with(word);
   text.remove_prefix(found ? word.size() : 0);
@@ -147,7 +147,7 @@ std::span<const std::string_view> image_mode_names() { return kModeNames; }
 
 namespace {
 
-/// Channels of the result for an image that has `stored` ones.
+/// Channels of the result for an image with `stored` channels.
 constexpr int output_channels(ImageChannels wanted, int stored) {
   switch (wanted) {
     case ImageChannels::kGray:
@@ -182,8 +182,8 @@ void check_memory(const TensorSpec& spec, std::span<std::byte> to) {
   const std::size_t bytes = tensor_bytes(spec.dtype, spec.shape);
   if (to.size() != bytes) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the image takes {} bytes, but there are {} for it; probe() tells the "
-                            "shape",
+                fmt::format("the image needs {} bytes, but the memory for it has {}; probe() "
+                            "returns the shape",
                             bytes, to.size()));
   }
   if (reinterpret_cast<std::uintptr_t>(to.data()) % size_of(spec.dtype) != 0) {
@@ -242,7 +242,7 @@ void check_crop(const PixelBox& crop, std::int64_t width, std::int64_t height) {
   }
 }
 
-// At most `size`; 0 and less mean all of it.
+// At most `size`; 0 and less mean `size`.
 std::int64_t least_size(std::int64_t wanted, std::int64_t size) {
   return wanted <= 0 ? size : std::min(wanted, size);
 }
