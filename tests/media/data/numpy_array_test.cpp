@@ -156,9 +156,9 @@ TEST_CASE("an npy must have exactly the bytes of its shape", "[media][data]") {
 
 TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {vectors::kUInt64, "'<u8': no tensor has 64-bit"},
+      {vectors::kUInt64, "'<u8': tensors cannot be uint64"},
       {vectors::kComplex, "'<c8': complex"},
-      {vectors::kUnicode, "'<U1': texts"},
+      {vectors::kUnicode, "'<U1': strings"},
       {vectors::kTime, "'<M8[s]': times"},
       {vectors::kObjects, "pickles, which are never"},
       {vectors::kStructured, "structured"}};
