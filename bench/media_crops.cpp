@@ -32,7 +32,8 @@
 #include "bench/support/media_run.h"
 #include "bench/support/program.h"
 #include "io/error.h"
-#include "media/decode/transformed_image.h"
+#include "media/transform/geometry.h"
+#include "media/transform/image_transform.h"
 #include "wrappers/recipe/pipeline.h"
 
 namespace energon::bench {

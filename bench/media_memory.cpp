@@ -31,7 +31,7 @@
 #include "bench/support/program.h"
 #include "io/error.h"
 #include "media/av/av_decoder.h"
-#include "media/decode/transformed_image.h"
+#include "media/transform/image_transform.h"
 #include "wrappers/recipe/pipeline.h"
 
 namespace energon::bench {

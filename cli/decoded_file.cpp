@@ -19,7 +19,7 @@
 #include "io/error.h"
 #include "io/hash.h"
 #include "io/overloaded.h"
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 
 namespace energon::cli {
 

@@ -18,7 +18,7 @@
 #include "io/error.h"
 #include "io/overloaded.h"
 #include "io/recipe/shuffle_over_epochs.h"
-#include "media/tokens/sentencepiece.h"
+#include "media/tokens/tokenizer.h"
 #include "wrappers/batching/batch.h"
 #include "wrappers/recipe/order_pipeline.h"
 

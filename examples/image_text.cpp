@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "energon/energon.h"
-#include "media/decode/transformed_image.h"
-#include "media/tokens/sentencepiece.h"
+#include "media/tokens/tokenizer.h"
+#include "media/transform/image_transform.h"
 #include "wrappers/batching/ragged_batch.h"
 
 using namespace energon;

@@ -17,7 +17,7 @@
 #include "energon/energon.h"
 #include "energon/torch/tensor.h"
 #include "media/data/documents.h"
-#include "media/decode/transformed_image.h"
+#include "media/transform/image_transform.h"
 
 using namespace energon;
 namespace fs = std::filesystem;

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "energon/energon.h"
-#include "media/av/uniform_clips.h"
+#include "media/av/av_decoder.h"
 
 using namespace energon;
 

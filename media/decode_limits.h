@@ -9,24 +9,24 @@ namespace energon {
 
 struct MemoryLimit;  // io/byte_cursor.h
 
-/// What decoders refuse with Error (kResourceExhausted) that names the limit. The defaults are far
-/// above what training data has.
+/// Decoders throw Error (kResourceExhausted), which names the limit, for data that exceeds one. The
+/// defaults are far above real training data.
 struct DecodeLimits {
   std::uint64_t max_pixels = std::uint64_t{1} << 28;  ///< of one image or video frame
-  /// Bytes of one decoded value: pixels, samples of sound, arrays, expanded text.
+  /// Bytes of one decoded value: pixels, sound, arrays, expanded text.
   std::uint64_t max_bytes = std::uint64_t{1} << 31;
-  /// Lists and mappings in one another. A worker cannot send more than 64.
+  /// Nesting of lists and mappings. A worker cannot send more than 64 levels.
   int max_depth = 60;
 };
 
-/// limits.max_bytes, for readers that are not part of media.
+/// limits.max_bytes, for readers outside media.
 MemoryLimit memory_limit(const DecodeLimits& limits);
 
-/// Throws Error (kResourceExhausted) if `bytes` is above limits.max_bytes. `what` begins the
+/// Throws Error (kResourceExhausted) if `bytes` exceeds limits.max_bytes. `what` begins the
 /// message: "the array".
 void check_decoded_bytes(const char* what, std::uint64_t bytes, const DecodeLimits& limits);
 
-/// Throws Error (kResourceExhausted) if width * height is above limits.max_pixels, and Error
+/// Throws Error (kResourceExhausted) if width * height exceeds limits.max_pixels, and Error
 /// (kCorruptData) if one of them is 0.
 void check_pixels(const char* what, std::uint64_t width, std::uint64_t height,
                   const DecodeLimits& limits);

@@ -1,5 +1,5 @@
-// Decoders that write a tensor into memory of the caller, so that a batch is decoded row by row
-// into its place.
+// Decoders that write a tensor into memory of the caller, so that samples are decoded directly into
+// their rows of a batch.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace energon {
 
-/// What decoding will give.
+/// The type and shape of a decoded tensor.
 struct TensorSpec {
   DType dtype = DType::kUInt8;
   std::vector<std::int64_t> shape = {};
@@ -23,21 +23,21 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-/// Thread-safe: holds options only. Errors say what is wrong with the data and where; the caller
-/// adds sample and part.
+/// Thread-safe: contains only options. Errors describe what is wrong with the data and where; the
+/// caller adds sample and part.
 class TensorDecoder {
  public:
   virtual ~TensorDecoder() = default;
 
-  /// Reads as little as tells the shape. Throws Error: kCorruptData for damaged data, kUnsupported
-  /// for what this decoder does not read, kResourceExhausted above a limit.
+  /// Reads no more than the shape requires. Throws Error: kCorruptData for damaged data,
+  /// kUnsupported for unsupported data, kResourceExhausted above a limit.
   virtual TensorSpec probe(ByteView encoded) const = 0;
 
   /// Writes the tensor that probe() describes. `to` must have exactly its bytes and be aligned for
-  /// the dtype. After an Error, which are those of probe(), `to` has unspecified content.
+  /// the dtype. Throws Error as probe(); the content of `to` is then unspecified.
   virtual void decode_into(ByteView encoded, std::span<std::byte> to) const = 0;
 
-  /// Both, into new memory.
+  /// Decodes into new memory.
   Tensor decode(ByteView encoded, BufferAllocator& memory) const {
     TensorSpec spec = probe(encoded);
     NewTensor result = new_tensor(spec.dtype, std::move(spec.shape), memory);

@@ -11,7 +11,7 @@
 #include "bench/support/ffmpeg_owners.h"
 #include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
-#include "media/image/pixel_box.h"
+#include "media/image/image_decoder.h"
 #include "media/transform/normalize.h"
 #include "media/transform/resize.h"
 

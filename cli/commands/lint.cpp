@@ -22,7 +22,7 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "media/av/av_decoder.h"
-#include "media/data/gzip.h"
+#include "media/data/documents.h"
 #include "media/decode/sample_decoder.h"
 
 namespace energon::cli {

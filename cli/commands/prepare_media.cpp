@@ -18,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "io/error.h"
 #include "media/metadata/add_media_metadata.h"
+#include "media/metadata/media_filter.h"
 
 namespace energon::cli {
 

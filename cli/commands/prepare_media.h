@@ -11,7 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/output.h"
-#include "media/metadata/media_filter.h"
+#include "media/metadata/add_media_metadata.h"
 
 namespace energon::cli {
 

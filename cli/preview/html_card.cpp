@@ -16,8 +16,7 @@
 #include "cli/preview/html_value.h"
 #include "io/error.h"
 #include "io/lint/media_header.h"
-#include "media/data/gzip.h"
-#include "media/data/text.h"
+#include "media/data/documents.h"
 #include "media/decode/sample_decoder.h"
 
 namespace energon::cli {

@@ -16,7 +16,6 @@
 #include "energon/sample/buffer_allocator.h"
 #include "media/av/av_decoder.h"
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 #include "media/transform/resize.h"
 
 namespace energon::cli {

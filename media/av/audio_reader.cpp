@@ -43,11 +43,11 @@ DType sample_dtype(AVSampleFormat format) {
       return DType::kFloat64;
     default:
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("sound in sample format {} has no dtype", static_cast<int>(format)));
+                  fmt::format("sample format {} has no dtype", static_cast<int>(format)));
   }
 }
 
-// Samples [begin, end) of one of `step` interleaved channels.
+// Appends samples [begin, end) of one of `step` interleaved channels.
 void append_interleaved(const std::uint8_t* from, std::size_t element, std::size_t step,
                         std::size_t count, std::byte* to) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -117,7 +117,7 @@ Tensor AudioSamples::tensor(BufferAllocator& memory) const {
 
 namespace {
 
-/// True for PCM, whose packets are samples.
+/// True for PCM, whose packets contain plain samples.
 constexpr bool is_pcm(AVCodecID codec) {
   return codec >= AV_CODEC_ID_FIRST_AUDIO && codec < AV_CODEC_ID_ADPCM_IMA_QT;
 }
@@ -142,7 +142,7 @@ std::vector<std::int64_t> vorbis_samples(const AVCodecParameters& parameters,
   return samples;
 }
 
-// RFC 6716, 3.1: the first byte tells mode, duration and number of frames. At 48 kHz.
+// RFC 6716, 3.1: the first byte contains mode, duration and number of frames. At 48 kHz.
 std::int64_t opus_samples(ByteView data) {
   constexpr std::array<std::int64_t, 4> kSilk = {480, 960, 1920, 2880};
   constexpr std::array<std::int64_t, 4> kCelt = {120, 240, 480, 960};
@@ -161,7 +161,7 @@ std::int64_t opus_samples(ByteView data) {
   }
 }
 
-// True if times are sample numbers, without a gap.
+// True if times are sample numbers without gaps.
 bool are_times_samples(const AVStream& stream, const AvStreamPackets& packets) {
   if (stream.time_base.num != 1 || stream.time_base.den != stream.codecpar->sample_rate) {
     return false;
@@ -170,7 +170,7 @@ bool are_times_samples(const AVStream& stream, const AvStreamPackets& packets) {
     const AvStoredPacket& packet = packets[i];
     const bool is_told =
         packet.pts != AV_NOPTS_VALUE && packet.duration > 0 && packet.duration < INT32_MAX;
-    std::int64_t end = 0;  // of the packet before
+    std::int64_t end = 0;  // of the previous packet
     const bool follows =
         i == 0 || (!__builtin_add_overflow(packets[i - 1].pts, packets[i - 1].duration, &end) &&
                    end == packet.pts);
@@ -181,9 +181,8 @@ bool are_times_samples(const AVStream& stream, const AvStreamPackets& packets) {
   return true;
 }
 
-/// How many samples the packets of a codec stand for, where the packets tell without decoding. For
-/// each packet the samples that it gives or, at the start, would give if the one before it were
-/// there. Empty if the packets do not tell.
+/// The number of samples of each packet, if it is known without decoding, else empty. For the first
+/// packet, the number as if a packet preceded it.
 std::vector<std::int64_t> audio_packet_samples(const AVStream& stream,
                                                const AvStreamPackets& packets) {
   AVCodecParameters& parameters = *stream.codecpar;
@@ -215,7 +214,7 @@ std::vector<std::int64_t> audio_packet_samples(const AVStream& stream,
 
 namespace {
 
-// Decoders that forget: nothing before these packets changes a sample.
+// Packets before a sample that can affect it, for decoders with finite memory.
 std::optional<std::size_t> finite_preroll(AVCodecID codec) {
   if (is_pcm(codec)) {
     return 0;
@@ -228,7 +227,7 @@ std::optional<std::size_t> finite_preroll(AVCodecID codec) {
       return 3;
     case AV_CODEC_ID_MP2:
     case AV_CODEC_ID_MP3:
-      return 40;  // the bit reservoir reaches back 511 bytes, a frame has 24 or more
+      return 40;  // the bit reservoir reaches back 511 bytes; a frame has at least 24
     default:
       return std::nullopt;
   }
@@ -237,8 +236,7 @@ std::optional<std::size_t> finite_preroll(AVCodecID codec) {
 // Opus converges in 80 ms, AAC (with its extensions) in a few packets of 20 ms and more.
 constexpr std::size_t kFastPreroll = 12;
 
-// Hidden packets only at the ends, dropped samples only at the start and the end: what is played is
-// in one piece.
+// True if packets are hidden, and samples dropped, only at the start and the end.
 bool is_played_in_one_piece(const AvStreamPackets& packets) {
   bool was_played = false;
   bool has_ended = false;
@@ -254,13 +252,14 @@ bool is_played_in_one_piece(const AvStreamPackets& packets) {
   return was_played;
 }
 
-/// Samples at the start that are decoded and not played.
+/// Samples at the start that are decoded but not played.
 std::int64_t audio_priming(const AvInput& input, const AvStreamPackets& packets) {
-  const bool has_told = packets.size() > 0 && packets[0].packet;
-  const std::int64_t told = has_told ? av_skipped_samples(*packets[0].packet) : 0;
+  const bool is_declared = packets.size() > 0 && packets[0].packet;
+  const std::int64_t declared = is_declared ? av_skipped_samples(*packets[0].packet) : 0;
   const AVCodecParameters& parameters = *input.audio()->codecpar;
-  // The decoder of Opus knows it from the header of the stream.
-  return told == 0 && parameters.codec_id == AV_CODEC_ID_OPUS ? parameters.initial_padding : told;
+  // The Opus decoder reads the number from the header of the stream.
+  return declared == 0 && parameters.codec_id == AV_CODEC_ID_OPUS ? parameters.initial_padding
+                                                                  : declared;
 }
 
 AudioPositions audio_positions(const AvInput& input, const AvStreamPackets& packets,
@@ -321,7 +320,8 @@ AudioSamples AudioReader::read(std::int64_t begin, std::int64_t end) {
   return result;
 }
 
-// Decoders differ in what they give for the first packets: the second frame shows where it begins.
+// Decoders differ in the samples that they return for the first packets, so the second frame is
+// used to find the constant.
 void AudioReader::check_positions() {
   std::vector<std::int64_t>& first = positions_.first_samples;
   positions_.must_be_checked = false;
@@ -343,7 +343,7 @@ void AudioReader::check_positions() {
   }
 }
 
-// False if the packets do not tell where their samples are.
+// False if the positions of samples cannot be found from the packets.
 bool AudioReader::read_once(std::int64_t end, AudioSamples& result) {
   const std::int64_t begin = result.first;
   for (bool has_frame = reach(begin); has_frame; has_frame = frame_end_ < end && next_frame()) {
@@ -358,7 +358,7 @@ bool AudioReader::read_once(std::int64_t end, AudioSamples& result) {
 
 std::int64_t AudioReader::total_samples() {
   if (total_ < 0) {
-    const AudioPositions positions = std::exchange(positions_, {});  // do not jump: count
+    const AudioPositions positions = std::exchange(positions_, {});  // count instead of seeking
     if (!from_start_) {
       codec_.reset();
     }
@@ -369,10 +369,10 @@ std::int64_t AudioReader::total_samples() {
 }
 
 int AudioReader::sample_rate() {
-  const int told = input_.audio()->codecpar->sample_rate;
-  // The header of FLV knows only some rates.
-  if (told > 0 && input_.container() != AvContainer::kFlv) {
-    return told;
+  const int declared = input_.audio()->codecpar->sample_rate;
+  // The FLV header can express only some rates.
+  if (declared > 0 && input_.container() != AvContainer::kFlv) {
+    return declared;
   }
   if (rate_ == 0) {
     rate_ = read(0, 1).sample_rate;
@@ -382,7 +382,7 @@ int AudioReader::sample_rate() {
 
 double AudioReader::start_seconds() const {
   const AVStream& stream = *input_.audio();
-  // The first packet of Vorbis only prepares the second.
+  // The first Vorbis packet only prepares the second.
   const std::size_t packet = stream.codecpar->codec_id == AV_CODEC_ID_VORBIS ? 1 : 0;
   if (packet >= packets_.size() || packets_[packet].pts == AV_NOPTS_VALUE) {
     return 0;
@@ -390,11 +390,11 @@ double AudioReader::start_seconds() const {
   const double start = av_seconds(packets_[packet].pts, stream.time_base) - input_.zero_seconds() +
                        static_cast<double>(audio_priming(input_, packets_)) /
                            std::max(stream.codecpar->sample_rate, 1);
-  // Less than the precision of the time base is none.
+  // An offset below the precision of the time base counts as 0.
   return std::abs(start) <= std::max(av_q2d(stream.time_base), 1e-6) ? 0 : start;
 }
 
-// Decodes up to the frame that has sample `begin`; false if the sound ends before it.
+// Decodes up to the frame with sample `begin`; false if the sound ends before it.
 bool AudioReader::reach(std::int64_t begin) {
   const std::vector<std::int64_t>& first = positions_.first_samples;
   const auto found = std::ranges::upper_bound(first, begin);
@@ -426,7 +426,7 @@ void AudioReader::restart(std::size_t packet, std::size_t needed_packet) {
   is_misplaced_ = false;
 }
 
-// False at the end, and if a frame is not where its packet says.
+// False at the end, and if a frame is not at the position of its packet.
 bool AudioReader::next_frame() {
   for (;;) {
     frame_begin_ = frame_end_;                                 // the frame is gone
@@ -454,29 +454,30 @@ bool AudioReader::place_frame() {
   const AVFrame& frame = codec_->frame();
   const std::vector<std::int64_t>& first = positions_.first_samples;
   const bool has_packet = frame.pts >= 0 && static_cast<std::size_t>(frame.pts) < first.size();
-  const std::int64_t told = has_packet ? first[static_cast<std::size_t>(frame.pts)] : frame_end_;
-  if (is_placed_ && !from_start_ && has_packet && told != frame_end_) {
+  const std::int64_t declared =
+      has_packet ? first[static_cast<std::size_t>(frame.pts)] : frame_end_;
+  if (is_placed_ && !from_start_ && has_packet && declared != frame_end_) {
     is_misplaced_ = true;
     return false;
   }
-  frame_begin_ = is_placed_ ? frame_end_ : told;
+  frame_begin_ = is_placed_ ? frame_end_ : declared;
   frame_end_ = frame_begin_ + std::max(frame.nb_samples, 0);
   is_placed_ = is_placed_ || has_packet;
   return true;
 }
 
-// FLAC notes the number of samples in its header: 36 bits, 0 if the writer did not know.
+// The FLAC header contains the number of samples in 36 bits, or 0 if the writer did not know it.
 void AudioReader::check_end() const {
   const AVCodecParameters& parameters = *input_.audio()->codecpar;
   if (input_.container() != AvContainer::kFlac || parameters.extradata_size < 18) {
     return;
   }
   const ByteView header = std::as_bytes(std::span(parameters.extradata, 18));
-  const auto told = static_cast<std::int64_t>(big_endian_at(header, 13, 5) & 0xFFFFFFFFF);
-  if (told > total_) {
+  const auto declared = static_cast<std::int64_t>(big_endian_at(header, 13, 5) & 0xFFFFFFFFF);
+  if (declared > total_) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the sound has {} samples, its header says {}: the file is truncated",
-                            total_, told));
+                fmt::format("the sound has {} samples, but {} in its header: the file is truncated",
+                            total_, declared));
   }
 }
 

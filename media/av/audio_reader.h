@@ -1,7 +1,7 @@
-// Decodes any samples of a sound, cut exactly.
+// Decodes any range of audio samples exactly.
 //
-// Sample 0 is the first that is played: what the codec or the container declares as priming or
-// padding is dropped. Samples are numbered without gaps, even if times in the container have some.
+// Sample 0 is the first one played: samples that the codec or the container declares as priming or
+// padding are dropped. Samples are numbered without gaps, even if times in the container have gaps.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace energon {
 
-/// Decoded samples, channel by channel, in the format of the decoder. Grows while sound is decoded.
+/// Decoded samples, per channel, in the format of the decoder. Grows while sound is decoded.
 struct AudioSamples {
   DType dtype = DType::kUInt8;
   int sample_rate = 0;
@@ -27,27 +27,27 @@ struct AudioSamples {
   /// Samples per channel.
   std::int64_t size() const;
 
-  /// Appends samples [begin, end) of `frame`. Throws Error: kUnsupported if the frame has another
-  /// format, rate or number of channels than those before it, or a format without a dtype;
+  /// Appends samples [begin, end) of `frame`. Throws Error: kUnsupported if the format, the rate or
+  /// the number of channels differs from earlier frames, or the format has no dtype;
   /// kResourceExhausted above limits.max_bytes.
   void append(const AVFrame& frame, std::int64_t begin, std::int64_t end,
               const DecodeLimits& limits);
 
-  /// (channels, samples).
+  /// A tensor (channels, samples).
   Tensor tensor(BufferAllocator& memory) const;
 };
 
-/// Where decoding may begin: sample numbers of packets, where a decoder can begin at a packet and
-/// give the same samples as one that began at the start.
+/// Where decoding may begin: the sample numbers of packets, for codecs whose decoders can begin at
+/// a packet and produce the same samples as from the start.
 struct AudioPositions {
-  /// By packet: the number of its first sample, priming not counted, hence negative in it. Empty if
-  /// decoding must begin at the start.
+  /// Per packet: the number of its first sample, negative within the priming. Empty if decoding
+  /// must begin at the start.
   std::vector<std::int64_t> first_samples;
-  /// Packets to decode before the one that has the sample.
+  /// Packets to decode before the packet with the sample.
   std::size_t preroll_packets = 0;
-  /// The positions are right up to a constant, which decoding the first packets shows.
+  /// The positions are correct up to a constant, which is found by decoding the first packets.
   bool must_be_checked = false;
-  /// Restart for each clip, so that clips do not depend on those before.
+  /// Restart for each clip, so that clips do not depend on earlier ones.
   bool always_restarts = false;
 };
 
@@ -57,18 +57,18 @@ class AudioReader {
   AudioReader(const AvInput& input, const AvStreamPackets& packets, AudioAccess access,
               const DecodeLimits& limits);
 
-  /// Samples [begin, end), fewer at the end of the sound, where the result may have no channels.
-  /// Throws Error: kCorruptData with the second if they, or sound before them that is needed, are
-  /// damaged; and what AvCodec and AudioSamples::append() throw.
+  /// Returns samples [begin, end), fewer at the end of the sound, where the result may have no
+  /// channels. Throws Error: kCorruptData with the second if they, or earlier sound that they
+  /// depend on, are damaged; also as AvCodec and AudioSamples::append().
   AudioSamples read(std::int64_t begin, std::int64_t end);
 
-  /// Samples per channel of the whole sound. The first call decodes the rest of it.
+  /// Samples per channel of the whole sound. The first call decodes the rest of the sound.
   std::int64_t total_samples();
 
   /// Samples per second.
   int sample_rate();
 
-  /// When sample 0 is played, in seconds of the file.
+  /// The time of sample 0, in seconds of the file.
   double start_seconds() const;
 
  private:
@@ -88,14 +88,14 @@ class AudioReader {
 
   std::unique_ptr<AvCodec> codec_;
   std::size_t needed_packet_ = 0;  // damage before it does not matter
-  bool from_start_ = false;        // codec_ began there: samples are counted, not looked up
-  // The samples of the frame in codec_; none: [n, n), where the next frame begins.
+  bool from_start_ = false;        // codec_ began at the start: samples are counted, not looked up
+  // The samples of the frame in codec_. Without a frame, [n, n), where the next frame begins.
   std::int64_t frame_begin_ = 0;
   std::int64_t frame_end_ = 0;
   bool is_placed_ = false;     // frame_end_ is where the next frame begins
-  bool is_misplaced_ = false;  // a frame was not where its packet says
-  std::int64_t total_ = -1;    // -1: not known
-  int rate_ = 0;               // 0: not known
+  bool is_misplaced_ = false;  // a frame was not at the position of its packet
+  std::int64_t total_ = -1;    // -1 means unknown
+  int rate_ = 0;               // 0 means unknown
 };
 
 }  // namespace energon

@@ -7,8 +7,8 @@
 namespace energon {
 namespace {
 
-// The pixels that a header promises; 0 x 0 is not known before decoding.
-void check_promised_pixels(const AVCodecParameters& parameters, const DecodeLimits& limits) {
+// Checks the size in the header; 0 x 0 means unknown until decoding.
+void check_declared_pixels(const AVCodecParameters& parameters, const DecodeLimits& limits) {
   if (parameters.codec_type == AVMEDIA_TYPE_VIDEO && parameters.width > 0 &&
       parameters.height > 0) {
     check_pixels("a frame of the video", static_cast<std::uint64_t>(parameters.width),
@@ -25,7 +25,7 @@ AvCodec::AvCodec(const AVCodecParameters& parameters, const AvStreamPackets& pac
       packet_(owned(av_packet_alloc())),
       first_packet_(first_packet),
       next_packet_(first_packet) {
-  check_promised_pixels(parameters, options.limits);
+  check_declared_pixels(parameters, options.limits);
   AvLogScope log;
   const char* name = avcodec_get_name(parameters.codec_id);
   const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
@@ -82,11 +82,11 @@ AvCodecResult AvCodec::next() {
   }
 }
 
-// Sends the next packet, or the end. The codec takes it: all frames were received.
+// Sends the next packet, or the end. The codec accepts it, because all frames were received.
 int AvCodec::feed() {
   if (next_packet_ >= packets_.size()) {
     if (fed_end_) {
-      return AVERROR_EOF;  // it wants more than the end: take it for one that ended
+      return AVERROR_EOF;  // asks for data after the end: treat it as finished
     }
     fed_end_ = true;
     return avcodec_send_packet(context_.get(), nullptr);
@@ -99,7 +99,7 @@ int AvCodec::feed() {
       return code;
     }
   } else {
-    // Borrowed: libavcodec copies a packet without a buffer, and adds the padding that it needs.
+    // Borrowed: libavcodec copies a packet without a buffer, with the padding that it needs.
     packet_->data =
         const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(stored.data.data()));
     packet_->size = static_cast<int>(stored.data.size());
@@ -113,7 +113,7 @@ int AvCodec::feed() {
   return code < 0 ? code : avcodec_send_packet(context_.get(), packet_.get());
 }
 
-// Decoders such as that of Opus drop the priming themselves, also if they begin after it.
+// Decoders such as that of Opus drop the priming themselves, even when they begin after it.
 int AvCodec::keep_first_samples() {
   constexpr std::size_t kSkipBytes = 10;
   if (first_packet_ == 0 || context_->codec_type != AVMEDIA_TYPE_AUDIO ||
@@ -128,7 +128,7 @@ int AvCodec::keep_first_samples() {
   return 0;
 }
 
-// Decoders conceal damage and mark the frame.
+// Decoders conceal damage and flag the frame.
 bool AvCodec::is_frame_damaged() const {
   return frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0;
 }

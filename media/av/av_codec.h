@@ -1,4 +1,4 @@
-// A decoder of libavcodec that is fed with stored packets.
+// A libavcodec decoder that reads from stored packets.
 
 #pragma once
 
@@ -11,41 +11,41 @@
 
 namespace energon {
 
-/// What AvCodec::next() found.
+/// Result of AvCodec::next().
 enum class AvCodecResult : std::uint8_t {
   kFrame,
-  kDamage,  ///< a packet could not be decoded: damage() says why; decoding may go on
+  kDamage,  ///< a packet could not be decoded; see damage(). Decoding may continue.
   kEnd,     ///< all packets were decoded
 };
 
 struct AvCodecOptions {
   DecodeLimits limits = {};
-  /// Frames that may have to wait for frames before them, where the packets tell.
+  /// Frames that may have to wait for earlier ones, if known from the packets.
   int reorder_frames = 0;
-  /// FFmpeg's AV_EF_* flags: what a decoder treats as damage.
+  /// FFmpeg's AV_EF_* flags: what a decoder reports as damage.
   int error_recognition = 0;
 };
 
-/// Decodes from one packet on. A new codec for every restart: what it gives depends on packets
-/// alone. Uses the calling thread only. Not thread-safe.
+/// Decodes from one packet on. Every restart needs a new codec, so that frames depend on packets
+/// alone. Uses only the calling thread. Not thread-safe.
 class AvCodec {
  public:
-  /// Throws Error: kUnsupported without a decoder for the stream; kResourceExhausted above
-  /// limits.max_pixels; kCorruptData for parameters that the decoder refuses. `packets` must
-  /// outlive the codec.
+  /// `packets` must outlive the codec. Throws Error: kUnsupported if there is no decoder for the
+  /// stream; kResourceExhausted above limits.max_pixels; kCorruptData for parameters that the
+  /// decoder refuses.
   AvCodec(const AVCodecParameters& parameters, const AvStreamPackets& packets,
           std::size_t first_packet, const AvCodecOptions& options);
   ~AvCodec();
   AvCodec(const AvCodec&) = delete;
   AvCodec& operator=(const AvCodec&) = delete;
 
-  /// Decodes up to the next frame, in the order of presentation. Throws Error: kResourceExhausted
-  /// and kUnsupported.
+  /// Decodes the next frame, in presentation order. Throws Error (kResourceExhausted,
+  /// kUnsupported).
   AvCodecResult next();
 
-  /// The frame; valid until next(). Its `pts` is the index of its packet.
+  /// The frame, valid until next(). Its `pts` is the index of its packet.
   const AVFrame& frame() const { return *frame_; }
-  /// After kDamage: the packet of the frame that was concealed, or else the one that was fed last.
+  /// After kDamage: the packet of the concealed frame, or else the last packet sent.
   std::size_t damaged_packet() const { return damaged_packet_; }
   const Error& damage() const { return *damage_; }
   std::size_t next_packet() const { return next_packet_; }

@@ -25,7 +25,7 @@ struct Mp4Box {
   ByteView body = {};
 };
 
-// Boxes of one level, one after another.
+// Iterates over the boxes of one level.
 class Mp4Boxes {
  public:
   Mp4Boxes(ByteView bytes, std::uint64_t offset) : bytes_(bytes), offset_(offset) {}
@@ -35,7 +35,7 @@ class Mp4Boxes {
  private:
   [[noreturn]] void throw_incomplete(std::string_view type, std::uint64_t size) const {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the box '{}' says that it has {} bytes, {} are left: the file is "
+                fmt::format("the box '{}' should have {} bytes, but {} are left: the file is "
                             "truncated or damaged",
                             printable(type), size, bytes_.size()),
                 {.byte_offset = offset_});
@@ -74,7 +74,7 @@ std::optional<Mp4Box> Mp4Boxes::next() {
   return box;
 }
 
-// What the tables of a track say about the number of its samples.
+// The tables of a track that determine the number of its samples.
 struct TrackTables {
   std::uint64_t samples = 0;  // stsz
   std::uint64_t chunks = 0;   // stco, co64
@@ -87,7 +87,7 @@ std::uint64_t capped_product(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-// At most: as if every chunk had as many samples as the largest.
+// An upper bound, as if every chunk had as many samples as the largest.
 std::uint64_t samples_in_chunks(const TrackTables& tables) {
   std::uint64_t largest = 0;
   for (std::uint64_t run = 0; run < tables.chunk_runs.size() / 12; ++run) {
@@ -102,7 +102,8 @@ void check_track(const TrackTables& tables, std::uint64_t offset, std::uint64_t 
       capped_product(std::max(tables.samples, samples_in_chunks(tables)), tables.edits);
   if (samples > limit) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the track says that it has {} samples, a file of {} bytes may have {}",
+                fmt::format("the track declares {} samples; a file of {} bytes can have at most "
+                            "{}",
                             samples, file_size, limit),
                 {.byte_offset = offset});
   }
@@ -127,7 +128,7 @@ void read_table(const Mp4Box& box, TrackTables& tables) {
   }
 }
 
-// Recursion ends: only the six types of has_boxes() are entered, at most `depth` levels.
+// Recursion is bounded: only the six types of has_boxes() are entered, at most `depth` levels.
 void read_track_boxes(const Mp4Box& parent, int depth, std::uint64_t file_size,
                       TrackTables& tables) {
   Mp4Boxes boxes(parent.body, parent.offset);
@@ -148,9 +149,8 @@ void read_track_boxes(const Mp4Box& parent, int depth, std::uint64_t file_size,
   }
 }
 
-/// The part for MP4: boxes are complete, there is a moov box, and no table stands for more samples
-/// than 16 per byte of the file. Throws Error: kCorruptData; kUnsupported for a compressed moov
-/// box.
+/// Checks MP4: boxes are complete, there is a moov box, and tables declare at most 16 samples per
+/// byte of the file. Throws Error: kCorruptData; kUnsupported for a compressed moov box.
 void check_mp4_boxes(ByteView file) {
   bool has_moov = false;
   Mp4Boxes boxes(file, 0);
@@ -188,7 +188,7 @@ constexpr std::array<std::uint32_t, 256> ogg_checksum_table() {
   return table;
 }
 
-// CRC-32 of RFC 3533, with the checksum's own bytes taken as 0.
+// CRC-32 of RFC 3533, with zeros in place of the checksum.
 std::uint32_t ogg_checksum(ByteView page) {
   static constexpr std::array<std::uint32_t, 256> kTable = ogg_checksum_table();
   std::uint32_t value = 0;
@@ -207,7 +207,7 @@ std::uint32_t little_endian_of(ByteView four) {
   return value;
 }
 
-// Bytes of the page that begins `rest`; 0 if it is not complete.
+// The size in bytes of the page at the beginning of `rest`; 0 if it is incomplete.
 std::uint64_t ogg_page_bytes(ByteView rest) {
   if (rest.size() < kOggHeaderBytes) {
     return 0;
@@ -220,8 +220,8 @@ std::uint64_t ogg_page_bytes(ByteView rest) {
   return size <= rest.size() ? size : 0;
 }
 
-/// The part for Ogg: pages follow one another, have the right checksums, and every stream ends with
-/// its last page. Throws Error (kCorruptData).
+/// Checks Ogg: pages are contiguous and have correct checksums, and every stream ends with a last
+/// page. Throws Error (kCorruptData).
 void check_ogg_pages(ByteView file) {
   const auto fail = [](std::uint64_t offset, std::string message) {
     throw Error(ErrorCode::kCorruptData, std::move(message), {.byte_offset = offset});
@@ -232,14 +232,15 @@ void check_ogg_pages(ByteView file) {
     const ByteView rest = file.subspan(offset);
     const std::uint64_t size = ogg_page_bytes(rest);
     if (size == 0) {
-      fail(offset, "the last Ogg page is not complete: the file is truncated or damaged");
+      fail(offset, "the last Ogg page is incomplete: the file is truncated or damaged");
     }
     const ByteView page = rest.first(size);
     if (as_text(page.first(4)) != "OggS" ||
         ogg_checksum(page) != little_endian_of(page.subspan(kOggChecksumOffset, 4))) {
-      fail(offset, fmt::format("the Ogg page of {} bytes has not the checksum {:#010x} it should "
-                               "have: it is damaged",
-                               size, little_endian_of(page.subspan(kOggChecksumOffset, 4))));
+      fail(offset,
+           fmt::format("the Ogg page of {} bytes does not match its checksum {:#010x}: it is "
+                       "damaged",
+                       size, little_endian_of(page.subspan(kOggChecksumOffset, 4))));
     }
     stream_ended[little_endian_of(page.subspan(14, 4))] =
         (std::to_integer<unsigned>(page[5]) & 4U) != 0;
@@ -268,7 +269,7 @@ bool is_adts(ByteView file) {
   return file.size() >= 2 && (big_endian_at(file, 0, 2) & 0xFFF6) == 0xFFF0;
 }
 
-/// The part for ADTS: frames follow one another up to the end. Throws Error (kCorruptData).
+/// Checks ADTS: frames are contiguous up to the end. Throws Error (kCorruptData).
 void check_adts_frames(ByteView file) {
   std::uint64_t offset = 0;
   while (offset < file.size()) {
@@ -300,12 +301,13 @@ namespace {
                                   std::uint64_t size) {
   throw Error(
       ErrorCode::kCorruptData,
-      fmt::format("the {} at byte {} should end at byte {}, the file has {}: it is truncated", what,
-                  begin, end, size),
+      fmt::format("the {} at byte {} should end at byte {}, but the file has {} bytes: it is "
+                  "truncated",
+                  what, begin, end, size),
       {.byte_offset = begin});
 }
 
-// An EBML number with its marker bit: the length of an element.
+// The length of an element: an EBML number with its marker bit.
 struct EbmlSize {
   std::uint64_t value = 0;
   int bytes = 0;
@@ -332,7 +334,7 @@ void check_matroska(ByteView file) {
   constexpr std::uint64_t kVoidId = 0xEC;
   std::uint64_t offset = 4;
   EbmlSize size = ebml_size_at(file, offset);
-  for (int elements = 0; elements < 16; ++elements) {  // the header, and voids before the segment
+  for (int elements = 0; elements < 16; ++elements) {  // the header, and Voids before the segment
     if (size.value > file.size() - offset - size.bytes) {
       throw_truncated("Matroska header", offset, offset + size.bytes + size.value, file.size());
     }
@@ -356,7 +358,7 @@ void check_matroska(ByteView file) {
   throw Error(ErrorCode::kCorruptData, "the Matroska file has no segment", {.byte_offset = offset});
 }
 
-// AVI and WAV. Recorders that do not know the length write 0 or all ones.
+// Checks AVI and WAV. Recorders that do not know the length write 0 or all ones.
 void check_riff(ByteView file) {
   std::uint64_t offset = 0;
   while (file.size() - offset >= 8 && as_text(file.subspan(offset, 4)) == "RIFF") {
@@ -374,8 +376,8 @@ void check_riff(ByteView file) {
   }
 }
 
-// What the writer noted in the first tag; 0 if it did not.
-double flv_told_bytes(ByteView file) {
+// The file size that the writer stored in the first tag, or 0.
+double flv_declared_bytes(ByteView file) {
   constexpr std::string_view kName("filesize\0", 9);  // followed by an AMF number
   const std::string_view begin = as_text(file.first(std::min<std::size_t>(file.size(), 4096)));
   const std::size_t at = begin.find(kName);
@@ -399,10 +401,11 @@ void check_flv(ByteView file) {
   if (offset < 9 || file.size() < kBackPointer || offset > file.size() - kBackPointer) {
     throw_truncated("FLV header", 0, offset + kBackPointer, file.size());
   }
-  if (const double told = flv_told_bytes(file); told > static_cast<double>(file.size())) {
+  if (const double declared = flv_declared_bytes(file);
+      declared > static_cast<double>(file.size())) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the FLV file says that it has {} bytes, it has {}: it is truncated",
-                            told, file.size()));
+                fmt::format("the FLV file should have {} bytes, but has {}: it is truncated",
+                            declared, file.size()));
   }
   offset += kBackPointer;
   while (offset < file.size()) {
@@ -413,12 +416,12 @@ void check_flv(ByteView file) {
       throw_truncated("FLV tag", offset, offset + size, file.size());
     }
     const std::uint64_t type = big_endian_at(file, offset, 1);
-    const std::uint64_t told = big_endian_at(file, offset + size - kBackPointer, 4);
-    if (told != size - kBackPointer || !is_flv_tag(type & 0x1F)) {
+    const std::uint64_t declared = big_endian_at(file, offset + size - kBackPointer, 4);
+    if (declared != size - kBackPointer || !is_flv_tag(type & 0x1F)) {
       throw Error(ErrorCode::kCorruptData,
                   fmt::format("the FLV tag of type {} and {} bytes, followed by the size {}, is "
                               "damaged",
-                              type, size - kBackPointer, told),
+                              type, size - kBackPointer, declared),
                   {.byte_offset = offset});
     }
     offset += size;

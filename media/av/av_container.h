@@ -1,7 +1,7 @@
-// What a container's outermost structure says about its own length, checked before FFmpeg reads it.
+// Checks the outermost structure of a container before FFmpeg reads it.
 //
-// FFmpeg takes a truncated Matroska, AVI, Ogg or FLV file for one that ends early. These checks
-// make it an error. They also refuse MP4 tables that are small in the file and huge in memory.
+// FFmpeg treats a truncated Matroska, AVI, Ogg or FLV file as a shorter one. These checks make
+// truncation an error. They also refuse MP4 tables that are small in the file and huge in memory.
 // Formats: ISO/IEC 14496-12 (MP4), RFC 9559 (Matroska), RFC 3533 (Ogg), RIFF, Adobe FLV 10.1,
 // ISO/IEC 13818-7 (ADTS).
 
@@ -15,15 +15,15 @@ namespace energon {
 
 enum class AvContainer : std::uint8_t { kOther, kMp4, kMatroska, kRiff, kOgg, kFlac, kFlv, kAdts };
 
-/// By its first bytes. kOther: MP3, or no sound or video at all.
+/// The container by its first bytes; kOther for MP3 and for files that are not sound or video.
 AvContainer recognize_av_container(ByteView file);
 
-/// Throws Error (kCorruptData) with byte offset if the file ends before its container does, or a
-/// part of the structure is damaged. A file that does not say how long it is (a live stream of
-/// Matroska or WAV, MP3) passes.
+/// Throws Error (kCorruptData) with the byte offset if the file ends before its container does, or
+/// a part of the structure is damaged. Accepts files that do not declare their length (a Matroska
+/// or WAV live stream, MP3).
 void check_av_container(AvContainer container, ByteView file);
 
-/// Big-endian number of `size` bytes at `offset`, which must lie in `bytes`.
+/// The big-endian number of `size` bytes at `offset`, which must be inside `bytes`.
 std::uint64_t big_endian_at(ByteView bytes, std::uint64_t offset, int size);
 
 }  // namespace energon

@@ -23,27 +23,27 @@ namespace energon {
 
 namespace {
 
-// The frames and samples that the range of a clip stands for: [first, first + count).
+// The frames or samples of a clip: [first, first + count).
 struct ClipSpan {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-// Whole numbers are exact in a double up to here.
+// The largest integer up to which all integers are exact in a double.
 constexpr double kMostNumber = 9007199254740992.0;
 
 void check_clip_range(const ClipRange& range, bool in_numbers) {
   const bool is_range = std::isfinite(range.begin) && range.begin >= 0 && range.end >= range.begin;
   if (!is_range) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a clip from {} to {} is no range: it must begin at 0 or later and not "
-                            "end before it begins",
+                fmt::format("a clip from {} to {}: expected a range that begins at 0 or later and "
+                            "does not end before it begins",
                             range.begin, range.end));
   }
   const auto is_whole = [](double number) { return std::floor(number) == number; };
   if (in_numbers && (!is_whole(range.begin) || !is_whole(range.end))) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a clip from {} to {}: numbers of frames and samples must be whole",
+                fmt::format("a clip from {} to {}: frames and samples must be integers",
                             range.begin, range.end));
   }
 }
@@ -52,10 +52,10 @@ std::int64_t to_number(double value) {
   return static_cast<std::int64_t>(std::clamp(value, -kMostNumber, kMostNumber));
 }
 
-/// The frames that are shown at some time of the range, or the frames of these numbers; at least
-/// one. A range before the first frame gives the first frame. Empty if the range begins after the
-/// end of the video. Throws Error (kInvalidArgument) if `begin` is negative, `end` is less, a
-/// number is not finite where it must be, or a frame number is not whole.
+/// The frames shown at some time of a range of seconds, or the frames with these numbers; at least
+/// one. A range before the first frame selects the first frame. nullopt if the range begins after
+/// the end of the video. Throws Error (kInvalidArgument) if `begin` is negative or not finite,
+/// `end` is less than `begin`, or a frame number is not an integer.
 std::optional<ClipSpan> clip_frames(const ClipRange& range, VideoUnit unit,
                                     const VideoOrder& order) {
   check_clip_range(range, unit == VideoUnit::kFrames);
@@ -77,11 +77,11 @@ std::optional<ClipSpan> clip_frames(const ClipRange& range, VideoUnit unit,
   return ClipSpan{.first = first, .count = shown_at(range.end) - first + 1};
 }
 
-/// Of seconds: from the sample nearest to `begin` up to the one nearest to `end`, that one
-/// excluded, so that (end - begin) * rate samples are given and clips that touch share none; at
-/// least one. Of samples: those numbers, the last included. `start_seconds` is when sample 0 is
-/// played. May reach past the end of the sound; empty if it ends before sample 0. Throws as
-/// clip_frames().
+/// For seconds, the samples from the one nearest to `begin` up to, excluding, the one nearest to
+/// `end`, so that a clip has (end - begin) * rate samples and adjacent clips share none; at least
+/// one. For samples, the samples with these numbers, including the last. `start_seconds` is the
+/// time of sample 0. May extend past the end of the sound; nullopt if the range ends before sample
+/// 0. Throws as clip_frames().
 std::optional<ClipSpan> clip_samples(const ClipRange& range, AudioUnit unit, int sample_rate,
                                      double start_seconds) {
   check_clip_range(range, unit == AudioUnit::kSamples);
@@ -89,7 +89,7 @@ std::optional<ClipSpan> clip_samples(const ClipRange& range, AudioUnit unit, int
     const std::int64_t first = to_number(range.begin);
     return ClipSpan{.first = first, .count = to_number(range.end) - first + 1};
   }
-  const double rate = std::max(sample_rate, 1);  // 0: the sound has no samples
+  const double rate = std::max(sample_rate, 1);  // 0 if the sound has no samples
   const auto nearest = [&](double second) {
     return to_number(std::round((second - start_seconds) * rate));
   };
@@ -111,9 +111,9 @@ std::vector<std::int64_t> frame_numbers(const ClipSpan& span) {
 
 // --- The open file ---
 
-/// What AvDecoder keeps open: the input, its packets, and a reader for each stream. Not
-/// thread-safe. Functions about a stream throw Error (kInvalidArgument) if the file has none, and
-/// what AvDecoder documents.
+/// The open file of an AvDecoder: the input, its packets, and a reader for each stream. Not
+/// thread-safe. Functions for a stream throw Error (kInvalidArgument) if the file does not have it;
+/// also as AvDecoder.
 class AvDecoder::File {
  public:
   File(ByteView file, const AvDecoderOptions& options);
@@ -122,7 +122,7 @@ class AvDecoder::File {
   const VideoOrder& order();
   AudioReader& audio();
 
-  /// Bytes of `count` frames; `size` or that of frame `number` for absent sizes.
+  /// `size`, or the size of frame `number` if unset.
   FrameSize size_of_frame(std::int64_t number, std::optional<FrameSize> size);
   TensorSpec spec_of(std::span<const std::int64_t> numbers, std::optional<FrameSize> size);
   /// Writes frames (numbers.size(), 3, height, width).
@@ -132,7 +132,7 @@ class AvDecoder::File {
   VideoClip times_of(std::span<const std::int64_t> numbers);
   VideoClip decode_frames(std::span<const std::int64_t> numbers, std::optional<FrameSize> size,
                           BufferAllocator& memory);
-  /// Empty if there is no sample from span.first on.
+  /// nullopt if there is no sample from span.first on.
   std::optional<AudioClip> decode_samples(const ClipSpan& span, BufferAllocator& memory);
 
  private:
@@ -212,7 +212,7 @@ FrameSize AvDecoder::File::size_of_frame(std::int64_t number, std::optional<Fram
 TensorSpec AvDecoder::File::spec_of(std::span<const std::int64_t> numbers,
                                     std::optional<FrameSize> size) {
   if (numbers.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "a clip without frames was asked for");
+    throw Error(ErrorCode::kInvalidArgument, "a clip must have at least one frame");
   }
   const FrameSize frame = size_of_frame(numbers.front(), size);
   const auto count = static_cast<std::int64_t>(numbers.size());
@@ -230,7 +230,7 @@ void AvDecoder::File::write_frames(std::span<const std::int64_t> numbers,
     if (!size && FrameSize{frame.width, frame.height} != clip_size) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("frame {} has {} x {} pixels, frame {} of the same clip has {} x {}: "
-                              "ask for a size",
+                              "pass a size",
                               numbers[i], frame.width, frame.height, numbers.front(),
                               clip_size.width, clip_size.height));
     }
@@ -283,7 +283,7 @@ namespace {
 
 constexpr ClipRange kWhole = {0, std::numeric_limits<double>::infinity()};
 
-// Positions of `ranges` by their begin: in this order decoding goes forward.
+// Indices of `ranges` sorted by their begin, the order in which decoding only moves forward.
 std::vector<std::size_t> ascending(std::span<const ClipRange> ranges) {
   std::vector<std::size_t> order(ranges.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -434,8 +434,9 @@ VideoClip AvDecoder::decode_clip_into(const ClipRange& range, VideoUnit unit,
   const TensorSpec spec = file().spec_of(numbers, size);
   const std::size_t bytes = tensor_bytes(spec.dtype, spec.shape);
   if (to.size() != bytes) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the clip has {} bytes, the memory for it {}", bytes, to.size()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the clip needs {} bytes, but the memory for it has {}", bytes, to.size()));
   }
   file().write_frames(numbers, size, to);
   return file().times_of(numbers);
@@ -445,14 +446,14 @@ VideoClip AvDecoder::decode_clip_into(const ClipRange& range, VideoUnit unit,
 
 namespace {
 
-// A number of a header, where 0 means that it does not tell.
+// A number from a header, in which 0 means unknown.
 template <class Number>
 std::optional<Number> if_told(Number number) {
   return number > 0 ? std::optional<Number>(number) : std::nullopt;
 }
 
-// As the stream says, else the container.
-std::optional<double> told_duration(const AvInput& input, const AVStream& stream) {
+// The duration of the stream, else that of the container.
+std::optional<double> declared_duration(const AvInput& input, const AVStream& stream) {
   if (stream.duration != AV_NOPTS_VALUE && stream.duration > 0) {
     return av_seconds(stream.duration, stream.time_base);
   }
@@ -463,7 +464,7 @@ std::optional<double> told_duration(const AvInput& input, const AVStream& stream
 
 }  // namespace
 
-// The header of FLV tells little, and that is often wrong.
+// The FLV header contains little, and that is often wrong.
 void AvDecoder::add_decoded(File& file, AvMetadata& metadata) {
   if (file.input().video() != nullptr) {
     const FrameSize size = file.size_of_frame(0, std::nullopt);
@@ -481,13 +482,13 @@ AvMetadata AvDecoder::metadata() {
   const AvInput& input = file().input();
   AvMetadata metadata;
   if (input.video() != nullptr) {
-    metadata.video_duration_seconds = told_duration(input, *input.video());
+    metadata.video_duration_seconds = declared_duration(input, *input.video());
     metadata.video_fps = if_told(av_frame_rate(*input.video()));
     metadata.width = if_told(input.video()->codecpar->width);
     metadata.height = if_told(input.video()->codecpar->height);
   }
   if (input.audio() != nullptr) {
-    metadata.audio_duration_seconds = told_duration(input, *input.audio());
+    metadata.audio_duration_seconds = declared_duration(input, *input.audio());
     metadata.audio_channels = if_told(input.audio()->codecpar->ch_layout.nb_channels);
     metadata.audio_sample_rate = if_told(input.audio()->codecpar->sample_rate);
   }

@@ -1,12 +1,13 @@
 // Decodes clips of video and sound, exact to the frame and to the sample.
 //
-// The capabilities are those of Energon's AVDecoder. Frame 0 is the first frame that is shown, in
-// the order of presentation, whatever the container and the order of coding; sample 0 is the first
-// that is played, after the priming that the file declares. The result of a call depends on the
-// file and its arguments, not on the calls before.
+// Capabilities match Energon's AVDecoder. Frame 0 is the first frame shown, in presentation order,
+// whatever the container and the coding order. Sample 0 is the first sample played, after the
+// priming that the file declares. The result of a call depends on the file and the arguments, not
+// on earlier calls.
 //
-// Second 0 is when the file begins: the start of its first stream, or 0 of the container's clock if
-// that is later. Containers and codecs: av_input.h and what FFmpeg decodes.
+// Second 0 is the start of the file: the start of its first stream, or 0 of the container's clock
+// if that is later. Containers: AVI, Matroska and WebM, MP4 and MOV, WAV, FLAC, MP3, Ogg, AAC
+// (ADTS), FLV. Codecs: those of FFmpeg.
 
 #pragma once
 
@@ -23,20 +24,20 @@
 
 namespace energon {
 
-/// How sound is reached that is not at the beginning.
+/// How to seek in sound.
 enum class AudioAccess : std::uint8_t {
-  /// Bit-exact: every clip is what decoding the whole sound would give. Codecs whose decoders carry
-  /// state without end (AAC, Opus) are decoded from the start of the file, or on from the last
-  /// clip.
+  /// Bit-exact: every clip equals that part of the whole decoded sound. Codecs whose decoders keep
+  /// state indefinitely (AAC, Opus) are decoded from the start of the file, or from the last clip.
   kExact,
-  /// Those are decoded from a little before the clip, too: at exactly the right place, but noise
-  /// that the decoder makes up differs a little. The samples depend on the clip alone, not on the
-  /// clips before it.
+  /// AAC and Opus too are decoded from shortly before the clip. The position is exact, but noise
+  /// that
+  /// the decoder generates differs slightly. The samples depend on the clip alone, not on earlier
+  /// clips.
   kFast,
 };
 
 struct AvDecoderOptions {
-  /// max_pixels is for a frame, coded and after resizing; max_bytes for each clip.
+  /// max_pixels applies to a frame, both coded and resized; max_bytes to each clip.
   DecodeLimits limits = {};
   AudioAccess audio_access = AudioAccess::kExact;
 };
@@ -44,14 +45,14 @@ struct AvDecoderOptions {
 enum class VideoUnit : std::uint8_t { kSeconds, kFrames };
 enum class AudioUnit : std::uint8_t { kSeconds, kSamples };
 
-/// The range of a clip, with the meaning that Energon gives it: from `begin` to `end`, both
-/// included. Frames and samples are whole numbers from 0. `end` may be infinite.
+/// The range of a clip as in Energon: from `begin` to `end`, both included. Frames and samples are
+/// whole numbers from 0. `end` may be infinite.
 struct ClipRange {
   double begin = 0;
   double end = 0;
 };
 
-/// The size of video frames: width and height in pixels.
+/// The size of video frames in pixels.
 struct FrameSize {
   int width = 0;
   int height = 0;
@@ -62,60 +63,58 @@ struct FrameSize {
 /// Consecutive frames.
 struct VideoClip {
   Tensor frames;                      ///< uint8 (frames, 3, height, width), RGB
-  std::vector<double> times_seconds;  ///< when each frame begins to show
-  double begin_seconds = 0;           ///< of the first frame
-  double end_seconds = 0;             ///< when the last frame ends
+  std::vector<double> times_seconds;  ///< presentation time of each frame
+  double begin_seconds = 0;           ///< presentation time of the first frame
+  double end_seconds = 0;             ///< end of the last frame
 };
 
 struct AudioClip {
-  /// (channels, samples) as the decoder gives them: uint8, int16, int32 (24-bit sound is in its
-  /// upper bits), int64, float32 or float64.
+  /// (channels, samples) in the decoder's format: uint8, int16, int32 (24-bit sound in the upper
+  /// bits), int64, float32 or float64.
   Tensor samples;
   int sample_rate = 0;       ///< samples per second
-  double begin_seconds = 0;  ///< of the first sample
-  double end_seconds = 0;    ///< when the last sample ends
+  double begin_seconds = 0;  ///< time of the first sample
+  double end_seconds = 0;    ///< end of the last sample
 };
 
-/// Video and sound of a file; absent where it has none.
+/// The video and sound of a file; nullopt if the file has none.
 struct VideoWithAudio {
   std::optional<VideoClip> video = std::nullopt;
   std::optional<AudioClip> audio = std::nullopt;
 };
 
-/// What a file of sound or video says about itself. Absent: there is no such stream, or the file
-/// does not tell.
+/// Metadata of a file with sound or video. nullopt means that there is no such stream, or that the
+/// file does not contain the value.
 struct AvMetadata {
-  /// As the container says or, with count_frames, when the last frame ends.
+  /// As the container declares it or, with count_frames, the end of the last frame.
   std::optional<double> video_duration_seconds = std::nullopt;
   std::optional<std::int64_t> video_frames = std::nullopt;  ///< only with count_frames
   std::optional<double> video_fps = std::nullopt;           ///< average
-  /// Pixels of a frame as it is coded and decoded: a rotation that the container asks for is not
-  /// applied.
+  /// Pixels of a coded and decoded frame. A rotation that the container declares is not applied.
   std::optional<int> width = std::nullopt;
   std::optional<int> height = std::nullopt;
-  /// As the container says or, with count_samples, exactly.
+  /// As the container declares it or, with count_samples, exactly.
   std::optional<double> audio_duration_seconds = std::nullopt;
   std::optional<int> audio_channels = std::nullopt;
   std::optional<int> audio_sample_rate = std::nullopt;       ///< samples per second
   std::optional<std::int64_t> audio_samples = std::nullopt;  ///< per channel; with count_samples
 };
 
-/// What to find out exactly, which costs time.
+/// Values to determine exactly, which takes longer.
 struct AvMetadataOptions {
-  bool count_frames = false;   ///< reads all packets; decodes the video where they do not tell
+  bool count_frames = false;   ///< reads all packets; decodes the video if packets are not enough
   bool count_samples = false;  ///< decodes the sound
 };
 
-/// Opens the file with the first call and reads all packets with the first call that needs frames
-/// or samples. Keeps its position, so that clips in ascending order are decoded in one go. Not
-/// thread-safe; uses the calling thread only.
+/// The first call opens the file; the first call that needs frames or samples reads all packets.
+/// Keeps its position, so that clips in ascending order are decoded without seeking back. Not
+/// thread-safe; uses only the calling thread.
 ///
-/// All functions throw Error: kCorruptData for a damaged or truncated file, with the second: damage
-/// never makes a clip shorter, and clips that do not depend on a damaged packet are still decoded,
-/// but where the container is damaged there are no clips; kUnsupported for
-/// files, codecs and formats that are not read; kResourceExhausted above a limit;
-/// kInvalidArgument for a range that is none, and for video or sound that the file has not. After
-/// an error the decoder may still be used.
+/// All functions throw Error: kCorruptData, with the second, for a damaged or truncated file;
+/// kUnsupported for unsupported files, codecs and formats; kResourceExhausted above a limit;
+/// kInvalidArgument for an invalid range, and if the file has no video or sound. Damage never
+/// shortens a clip. Clips that do not depend on a damaged packet can still be decoded; from a
+/// damaged container, none can. The decoder remains usable after an error.
 class AvDecoder {
  public:
   /// Shares `file`. Does not fail.
@@ -126,31 +125,31 @@ class AvDecoder {
 
   bool has_video();
   bool has_audio();
-  /// What the header says; of FLV also what the first frame and sample say.
+  /// Metadata from the header; for FLV, also from the first frame and sample.
   AvMetadata metadata();
 
   std::int64_t video_frame_count();
-  /// Average frames per second; frames by duration if the header does not say.
+  /// Average frames per second; frames by duration if the header does not contain it.
   double video_fps();
-  /// When the last frame ends.
+  /// The end of the last frame.
   double video_duration_seconds();
   /// Samples per channel. Decodes all the sound.
   std::int64_t audio_sample_count();
   int audio_sample_rate();
-  /// When the last sample ends. Decodes all the sound.
+  /// The end of the last sample. Decodes all the sound.
   double audio_duration_seconds();
 
-  /// A clip for each range, in the order of the ranges, which is free; empty for ranges that begin
-  /// after the end. ClipRange tells which frames a range has. Frames are resized to `size`;
-  /// without it a frame must not change its size within a clip.
+  /// Returns a clip for each range (ClipRange), in the order of the ranges, which may be any;
+  /// nullopt for a range that begins after the end. Frames are resized to `size`; if unset, all
+  /// frames of a clip must have one size.
   std::vector<std::optional<VideoClip>> video_clips(std::span<const ClipRange> ranges,
                                                     VideoUnit unit, std::optional<FrameSize> size,
                                                     BufferAllocator& memory);
-  /// As video_clips(). A clip ends early where the sound does.
+  /// As video_clips(). A clip ends early if the sound does.
   std::vector<std::optional<AudioClip>> audio_clips(std::span<const ClipRange> ranges,
                                                     AudioUnit unit, BufferAllocator& memory);
-  /// The frames that are shown at these seconds, as one clip in that order. A second before the
-  /// first frame stands for it, one behind the last frame for that.
+  /// Returns the frames shown at these seconds, as one clip in that order. Seconds before the first
+  /// or after the last frame select that frame.
   VideoClip video_frames_at(std::span<const double> seconds, std::optional<FrameSize> size,
                             BufferAllocator& memory);
 
@@ -160,13 +159,13 @@ class AvDecoder {
   AudioClip audio(BufferAllocator& memory);
   VideoWithAudio video_with_audio(std::optional<FrameSize> size, BufferAllocator& memory);
 
-  /// What decode_clip_into() will give; empty for a range that begins after the end. Decodes the
-  /// first frame if there is no `size`.
+  /// The tensor that decode_clip_into() writes; nullopt for a range that begins after the end.
+  /// Decodes the first frame if `size` is unset.
   std::optional<TensorSpec> probe_clip(const ClipRange& range, VideoUnit unit,
                                        std::optional<FrameSize> size);
-  /// Writes the frames of one clip into memory of the caller, which must have exactly the bytes
-  /// that probe_clip() tells, else Error (kInvalidArgument). The result has no tensor. After an
-  /// error `to` has unspecified content.
+  /// Writes the frames of one clip into memory of the caller, which must have exactly the bytes of
+  /// probe_clip(), else throws Error (kInvalidArgument). The result has no tensor. After an error
+  /// the content of `to` is unspecified.
   VideoClip decode_clip_into(const ClipRange& range, VideoUnit unit, std::optional<FrameSize> size,
                              std::span<std::byte> to);
 
@@ -183,5 +182,32 @@ class AvDecoder {
 /// Throws Error as AvDecoder. Thread-safe.
 AvMetadata read_av_metadata(ByteView file, const AvMetadataOptions& options = {},
                             const DecodeLimits& limits = {});
+
+// --- Clips and frames spread evenly over a video, at the same places as in Energon ---
+
+struct UniformClipsOptions {
+  std::optional<FrameSize> size = std::nullopt;  ///< of the frames; unset means as coded
+  bool with_audio = false;                       ///< also the sound of the clips, if there is any
+};
+
+struct UniformClips {
+  std::vector<VideoClip> video;
+  /// One per video clip, or empty. nullopt if the sound ends before the clip.
+  std::vector<std::optional<AudioClip>> audio;
+};
+
+/// Returns `num_clips` clips of `clip_seconds`: the first at the start, the last at the end of the
+/// video. A single clip is at the start. If the video is shorter than a clip, each clip is the
+/// whole video. With 0 seconds, clips are single frames: the first half a frame after the start,
+/// the last half a frame before the end. A clip that would begin at the end of the video contains
+/// the last frame. Throws Error: kInvalidArgument for a negative duration or less than one clip;
+/// also as AvDecoder.
+UniformClips clips_uniform(AvDecoder& decoder, double clip_seconds, std::int64_t num_clips,
+                           const UniformClipsOptions& options, BufferAllocator& memory);
+
+/// Returns `num_frames` single frames, at the places of clips of 0 seconds, as one clip. Throws as
+/// clips_uniform().
+VideoClip frames_uniform(AvDecoder& decoder, std::int64_t num_frames, std::optional<FrameSize> size,
+                         BufferAllocator& memory);
 
 }  // namespace energon

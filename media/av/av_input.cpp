@@ -52,7 +52,7 @@ void on_av_log(void* source, int level, const char* format, std::va_list argumen
   }
   try {
     current_log->keep(log_line(source, format, arguments));
-  } catch (...) {  // no memory for the text: the code of the failed call still says what failed
+  } catch (...) {  // out of memory for the text: the code of the failed call still remains
   }
 }
 
@@ -104,8 +104,8 @@ ByteView not_empty(ByteView file) {
   return file;
 }
 
-// The demuxer that reads a container; null where only libavformat can tell, which asks all of its
-// demuxers: for a small file, that takes longer than decoding it.
+// The demuxer of a container; null if only libavformat can find it, by asking all of its demuxers,
+// which takes longer than decoding a small file.
 const AVInputFormat* demuxer_of(AvContainer container, ByteView file) {
   switch (container) {
     case AvContainer::kMp4:
@@ -128,7 +128,7 @@ const AVInputFormat* demuxer_of(AvContainer container, ByteView file) {
   return nullptr;
 }
 
-// Every other file that a container names is refused.
+// Refuses other files that a container names.
 int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
   return AVERROR(EPERM);
 }
@@ -188,7 +188,7 @@ void AvInput::open_format(AvLogScope& log) {
                                                                 read_memory, nullptr, seek_memory));
   if (!io_) {
     av_free(buffer);
-    throw Error(ErrorCode::kResourceExhausted, "FFmpeg has no memory");
+    throw Error(ErrorCode::kResourceExhausted, "FFmpeg is out of memory");
   }
   AvPtr<AVFormatContext> format = owned(avformat_alloc_context());
   format->pb = io_.get();
@@ -207,8 +207,8 @@ void AvInput::open_format(AvLogScope& log) {
   }
   if (container_ == AvContainer::kOther) {
     throw Error(ErrorCode::kUnsupported,
-                av_error("the file is no sound or video that is supported (AVI, Matroska, WebM, "
-                         "MP4, MOV, WAV, FLAC, MP3, Ogg, AAC, FLV)",
+                av_error("the file is not supported sound or video (AVI, Matroska, WebM, MP4, MOV, "
+                         "WAV, FLAC, MP3, Ogg, AAC, FLV)",
                          code, log)
                     .message());
   }
@@ -217,7 +217,7 @@ void AvInput::open_format(AvLogScope& log) {
 
 void AvInput::find_stream_info(const DecodeLimits& limits, AvLogScope& log) {
   if ((format_->ctx_flags & AVFMTCTX_NOHEADER) != 0) {
-    // Streams that appear later would be probed by decoders without a limit: do not decode.
+    // Do not decode: streams that appear later would be probed by decoders without a limit.
     av_opt_set(format_.get(), "codec_whitelist", "none", 0);
   }
   log.clear();
@@ -241,11 +241,11 @@ void AvInput::choose_streams() {
     }
   }
   if (video_ == nullptr && audio_ == nullptr) {
-    throw Error(ErrorCode::kUnsupported, "the file has no stream of video or sound that is known");
+    throw Error(ErrorCode::kUnsupported, "the file has no known stream of video or sound");
   }
   if (format_->start_time != AV_NOPTS_VALUE && format_->start_time > 0) {
     zero_seconds_ = static_cast<double>(format_->start_time) / AV_TIME_BASE;
-    for (const AVStream* stream : {video_, audio_}) {  // the same without rounding to microseconds
+    for (const AVStream* stream : {video_, audio_}) {  // avoids rounding to microseconds
       if (stream != nullptr && stream->start_time != AV_NOPTS_VALUE) {
         const double start = av_seconds(stream->start_time, stream->time_base);
         zero_seconds_ = start > zero_seconds_ + 1e-6 ? zero_seconds_ : start;
@@ -262,7 +262,8 @@ bool AvInput::read(AVPacket& packet) {
       return false;
     }
     const auto at = static_cast<std::uint64_t>(std::max<std::int64_t>(avio_tell(io_.get()), 0));
-    // libavformat skips what it cannot read and only says so: never fewer frames silently.
+    // libavformat skips unreadable data and only logs a message, but frames must not be lost
+    // silently.
     if (code < 0 || !log.last_error().empty() || (packet.flags & AV_PKT_FLAG_CORRUPT) != 0) {
       av_packet_unref(&packet);
       throw av_error(fmt::format("the container is damaged or truncated before byte {} of {}", at,
@@ -328,11 +329,11 @@ std::int64_t av_skipped_samples(const AVPacket& packet) {
 
 namespace {
 
-// Bytes between the position that a demuxer tells and the packet's data: headers of blocks and
-// tags.
+// At most this many bytes are between the position that a demuxer reports and the packet's data:
+// headers of blocks and tags.
 constexpr std::uint64_t kMostHeaderBytes = 64;
 
-// The packet's data in the file; empty if it is not there in one piece.
+// The packet's data in the file, or an empty view if the data is not contiguous there.
 ByteView find_in_file(const AVPacket& packet, ByteView file) {
   const ByteView data =
       std::as_bytes(std::span(packet.data, static_cast<std::size_t>(packet.size)));
@@ -369,7 +370,8 @@ AvStoredPacket stored(AVPacket& packet, ByteView file) {
   return result;
 }
 
-// AVI and MP3 say in their header how long a stream is. (FLAC, too: AudioReader counts samples.)
+// The headers of AVI and MP3 contain the duration of a stream. For FLAC, AudioReader counts
+// samples.
 void check_length(const AvInput& input, const AVStream* stream, const AvStreamPackets& packets) {
   const bool is_avi = input.container() == AvContainer::kRiff && stream != nullptr &&
                       stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
@@ -381,22 +383,22 @@ void check_length(const AvInput& input, const AVStream* stream, const AvStreamPa
   }
   std::int64_t duration = 0;
   for (const AvStoredPacket& packet : packets.packets) {
-    // Slots of AVI may be empty: the last frame is shown on.
+    // AVI slots may be empty, which repeats the last frame.
     duration = is_avi && packet.dts != AV_NOPTS_VALUE ? packet.dts + 1 : duration + packet.duration;
   }
   if (duration < stream->duration) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("a stream ends at second {:.3f}, its header says {:.3f}: the file is "
-                            "truncated or damaged",
+                fmt::format("a stream ends at second {:.3f}, but at {:.3f} in its header: the file "
+                            "is truncated or damaged",
                             av_seconds(duration, stream->time_base),
                             av_seconds(stream->duration, stream->time_base)));
   }
 }
 
-// Matroska stores the delay of the encoder in the header of the track (CodecDelay). Older versions
-// of FFmpeg move the times of packets by it, but leave it to players to drop the samples. Here the
-// first packet says it, as it does in newer versions and in other containers. The decoder of Opus
-// drops them itself.
+// Matroska stores the encoder delay in the header of the track (CodecDelay). Older versions of
+// FFmpeg shift the times of packets by it, but leave it to players to drop the samples. This adds
+// the delay to the first packet, as newer versions do and as in other containers. The Opus decoder
+// drops the samples itself.
 void add_codec_delay(const AvInput& input, AVPacket& packet) {
   constexpr std::size_t kSkipBytes = 10;
   const AVCodecParameters& parameters = *input.audio()->codecpar;
@@ -409,11 +411,11 @@ void add_codec_delay(const AvInput& input, AVPacket& packet) {
   if (skip == nullptr || size < kSkipBytes) {
     skip = av_packet_new_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, kSkipBytes);
     if (skip == nullptr) {
-      throw Error(ErrorCode::kResourceExhausted, "FFmpeg has no memory");
+      throw Error(ErrorCode::kResourceExhausted, "FFmpeg is out of memory");
     }
     std::fill_n(skip, kSkipBytes, std::uint8_t{0});
   }
-  for (unsigned i = 0; i < 4; ++i) {  // little endian, samples to drop at the start
+  for (unsigned i = 0; i < 4; ++i) {  // little-endian: samples to drop at the start
     skip[i] = static_cast<std::uint8_t>(static_cast<unsigned>(parameters.initial_padding) >> 8 * i);
   }
 }
@@ -430,7 +432,7 @@ AvPackets read_av_packets(AvInput& input) {
     if (total > limit) {
       throw Error(ErrorCode::kCorruptData,
                   fmt::format("the packets have more than {} bytes, the file has {}: they overlap "
-                              "or expand beyond reason",
+                              "or expand excessively",
                               limit, input.file().size()));
     }
     const bool is_video = input.video() != nullptr && packet->stream_index == input.video()->index;

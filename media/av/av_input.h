@@ -1,7 +1,7 @@
-// Sound and video files in memory, opened with libavformat, and owners of FFmpeg's objects.
+// Opens sound and video files in memory with libavformat, and owns FFmpeg's objects.
 //
-// Only these containers are read: AVI, Matroska and WebM, MP4 and MOV, WAV, FLAC, MP3, Ogg, AAC
-// (ADTS), FLV. Nothing in a file can make FFmpeg open another file or an address.
+// Supported containers: AVI, Matroska and WebM, MP4 and MOV, WAV, FLAC, MP3, Ogg, AAC (ADTS), FLV.
+// A file cannot make FFmpeg open another file or a network address.
 
 #pragma once
 
@@ -26,12 +26,12 @@ namespace energon {
 
 // --- Messages of FFmpeg ---
 
-/// FFmpeg's messages as causes of our errors. While it lives, messages of FFmpeg on this thread are
-/// kept, not printed. Scopes may nest; the innermost gets the messages. Must end on the thread that
-/// it began on.
+/// Collects FFmpeg's messages as causes of our errors. While a scope exists, messages of FFmpeg on
+/// this thread are kept, not printed. Scopes may nest; the innermost receives the messages. Must be
+/// destroyed on the thread that created it.
 ///
-/// FFmpeg prints its messages through one callback of the process. The first scope of the process
-/// installs one that keeps the messages of threads that are inside a scope and hands all others to
+/// FFmpeg prints its messages through one callback per process. The first scope of the process
+/// installs a callback that keeps the messages of threads inside a scope and passes all others to
 /// FFmpeg's default callback.
 class AvLogScope {
  public:
@@ -40,7 +40,7 @@ class AvLogScope {
   AvLogScope(const AvLogScope&) = delete;
   AvLogScope& operator=(const AvLogScope&) = delete;
 
-  /// The last message at FFmpeg's level "error" or worse, printable; empty if there was none.
+  /// The last message at FFmpeg's level "error" or worse, printable, or an empty string.
   const std::string& last_error() const { return last_error_; }
   void clear() { last_error_.clear(); }
   /// Called by the callback.
@@ -51,8 +51,9 @@ class AvLogScope {
   std::string last_error_;
 };
 
-/// "what: last message of FFmpeg (text of the code)"; kResourceExhausted if FFmpeg had no memory or
-/// refused a frame above max_pixels, kUnsupported for what FFmpeg cannot read, else kCorruptData.
+/// Returns Error with the message "what: last message of FFmpeg (text of the code)":
+/// kResourceExhausted if FFmpeg was out of memory or refused a frame above max_pixels, kUnsupported
+/// for data that FFmpeg cannot read, else kCorruptData.
 Error av_error(std::string what, int code, const AvLogScope& log);
 
 // --- The file ---
@@ -69,11 +70,11 @@ struct AvDelete {
 template <class T>
 using AvPtr = std::unique_ptr<T, AvDelete>;
 
-/// `object` with an owner. Throws Error (kResourceExhausted) if it is null.
+/// Takes ownership of `object`. Throws Error (kResourceExhausted) if it is null.
 template <class T>
 AvPtr<T> owned(T* object) {
   if (object == nullptr) {
-    throw Error(ErrorCode::kResourceExhausted, "FFmpeg has no memory");
+    throw Error(ErrorCode::kResourceExhausted, "FFmpeg is out of memory");
   }
   return AvPtr<T>(object);
 }
@@ -82,33 +83,33 @@ AvPtr<T> owned(T* object) {
 class AvInput {
  public:
   /// Opens the file and reads the parameters of its streams. Throws Error: kUnsupported if the file
-  /// is none of the containers above; kCorruptData for a damaged or truncated one;
-  /// kResourceExhausted if FFmpeg has no memory.
+  /// is not one of the containers above; kCorruptData for a damaged or truncated one;
+  /// kResourceExhausted if FFmpeg is out of memory.
   AvInput(ByteView file, const DecodeLimits& limits);
   ~AvInput();
   AvInput(const AvInput&) = delete;
   AvInput& operator=(const AvInput&) = delete;
 
-  /// The first stream of its kind; null if there is none. Pictures attached to sound are no video.
+  /// The first stream of its kind, or null. Pictures attached to sound do not count as video.
   AVStream* video() const { return video_; }
   AVStream* audio() const { return audio_; }
   AvContainer container() const { return container_; }
   AVFormatContext& format() const { return *format_; }
   ByteView file() const { return file_; }
 
-  /// Second 0, in seconds of the container: where its first stream starts, but not below 0.
+  /// Second 0 in seconds of the container: the start of its first stream, but at least 0.
   double zero_seconds() const { return zero_seconds_; }
 
-  /// The next packet of the two streams; false at the end. Throws Error (kCorruptData) where the
-  /// container is damaged.
+  /// Reads the next packet of the two streams; false at the end. Throws Error (kCorruptData) if the
+  /// container is damaged there.
   bool read(AVPacket& packet);
 
  private:
-  // What the callbacks of libavformat read.
+  // The data that libavformat's callbacks read.
   struct Memory {
     ByteView bytes;
     std::size_t position = 0;
-    std::uint64_t may_read = 0;  // in sum, so that a container cannot make FFmpeg read forever
+    std::uint64_t may_read = 0;  // in total, so that a container cannot make FFmpeg read forever
   };
 
   static int read_memory(void* memory, std::uint8_t* to, int size);
@@ -128,12 +129,12 @@ class AvInput {
   double zero_seconds_ = 0;
 };
 
-/// `timestamp` of the stream in seconds; one rounding.
+/// A stream's `timestamp` in seconds, rounded once.
 inline double av_seconds(std::int64_t timestamp, AVRational time_base) {
   return static_cast<double>(timestamp) * time_base.num / time_base.den;
 }
 
-/// Samples that a decoder drops at the start of the sound, as the packet says; 0 if it does not.
+/// The number of samples to drop at the start of the sound, if the packet contains it, else 0.
 std::int64_t av_skipped_samples(const AVPacket& packet);
 
 // --- Packets ---
@@ -145,10 +146,10 @@ struct AvStoredPacket {
   std::int64_t dts = AV_NOPTS_VALUE;
   std::int64_t duration = 0;
   int flags = 0;           ///< AV_PKT_FLAG_KEY, AV_PKT_FLAG_DISCARD
-  AvPtr<AVPacket> packet;  ///< where it has side data or is not in one piece in the file, else null
+  AvPtr<AVPacket> packet;  ///< null unless it has side data or is not contiguous in the file
 
   bool is_key() const { return (flags & AV_PKT_FLAG_KEY) != 0; }
-  /// Decoded, but not shown: outside of the edit list.
+  /// Decoded, but not shown: outside the edit list.
   bool is_hidden() const { return (flags & AV_PKT_FLAG_DISCARD) != 0; }
 };
 
@@ -160,18 +161,18 @@ struct AvStreamPackets {
   const AvStoredPacket& operator[](std::size_t index) const { return packets[index]; }
 };
 
-/// All packets of the video and the sound of a file, in memory, in the order of decoding.
+/// All packets of a file's video and sound, in memory, in decoding order.
 ///
-/// With them every seek is exact in every container: decoding restarts at any packet. A packet is a
-/// view into the file where the container stores it in one piece; others are copies, so that little
+/// They make every seek exact in every container, because decoding can restart at any packet.
+/// Packets that are contiguous in the file are views of it; others are copies, so that little
 /// memory is used besides the file.
 struct AvPackets {
   AvStreamPackets video;
   AvStreamPackets audio;
 };
 
-/// Reads `input` to its end. Views refer to its file. Throws Error (kCorruptData) where the
-/// container is damaged, ends before it should, or its packets add up to much more than the file.
+/// Reads `input` to its end. Views refer to its file. Throws Error (kCorruptData) if the container
+/// is damaged or truncated, or its packets add up to much more than the file.
 AvPackets read_av_packets(AvInput& input);
 
 }  // namespace energon

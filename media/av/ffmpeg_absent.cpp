@@ -1,4 +1,4 @@
-// AvDecoder of a build without FFmpeg: it is made, and refuses to read.
+// AvDecoder in a build without FFmpeg: can be constructed, but refuses to read.
 
 #include "io/error.h"
 #include "media/av/av_decoder.h"

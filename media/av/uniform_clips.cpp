@@ -1,5 +1,3 @@
-#include "media/av/uniform_clips.h"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -8,11 +6,12 @@
 #include <fmt/format.h>
 
 #include "io/error.h"
+#include "media/av/av_decoder.h"
 
 namespace energon {
 namespace {
 
-// Evenly from `first` to `last`, both included; only `first` if count is 1.
+// Evenly spaced numbers from `first` to `last`, both included; only `first` if count is 1.
 std::vector<double> evenly(double first, double last, std::int64_t count) {
   std::vector<double> numbers;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -26,7 +25,7 @@ std::vector<double> evenly(double first, double last, std::int64_t count) {
 std::vector<double> uniform_begins(AvDecoder& decoder, double clip_seconds, std::int64_t count) {
   if (count < 1 || !std::isfinite(clip_seconds) || clip_seconds < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} clips of {} seconds: there must be one or more, of 0 seconds or "
+                fmt::format("{} clips of {} seconds: expected one or more clips of 0 seconds or "
                             "more",
                             count, clip_seconds));
   }
@@ -51,7 +50,7 @@ UniformClips clips_uniform(AvDecoder& decoder, double clip_seconds, std::int64_t
   std::vector<std::optional<VideoClip>> clips =
       decoder.video_clips(ranges, VideoUnit::kSeconds, options.size, memory);
   for (std::size_t i = 0; i < clips.size(); ++i) {
-    // A video of no duration, or a clip shorter than a double can tell, begins at the end.
+    // nullopt if the video has no duration, or the clip is shorter than the precision of a double.
     const std::span<const double> begin(&ranges[i].begin, 1);
     result.video.push_back(clips[i] ? *std::move(clips[i])
                                     : decoder.video_frames_at(begin, options.size, memory));

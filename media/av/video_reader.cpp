@@ -22,7 +22,7 @@ namespace energon {
 
 namespace {
 
-// An MPEG-4 packet that is not larger may say "show the last frame again".
+// An MPEG-4 packet of at most this size may mean "show the last frame again".
 constexpr std::size_t kEmptyMpeg4Bytes = 16;
 
 bool has_reordering(AVCodecID codec) {
@@ -35,8 +35,8 @@ bool has_fields(const AVCodecParameters& parameters) {
          parameters.field_order != AV_FIELD_PROGRESSIVE;
 }
 
-// VP8 and VP9 frames that only others refer to. The bit is that of RFC 6386, 9.1. VP9 packs such
-// frames together with a visible one.
+// VP8 frames that are only references, by the bit of RFC 6386, 9.1. VP9 packs such frames together
+// with a visible one.
 bool is_invisible(AVCodecID codec, const AvStoredPacket& packet) {
   return codec == AV_CODEC_ID_VP8 && !packet.data.empty() &&
          (std::to_integer<unsigned>(packet.data[0]) & 0x10U) == 0;
@@ -67,7 +67,7 @@ bool has_b_frames(const AVCodecParameters& parameters, const AvStreamPackets& pa
   return false;
 }
 
-// The packets that show a frame, in the order of decoding.
+// The packets that show a frame, in decoding order.
 std::vector<std::size_t> shown_packets(AVCodecID codec, const AvStreamPackets& packets) {
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -86,9 +86,9 @@ bool are_times_told(const AvStreamPackets& packets, const std::vector<std::size_
          }) == by_time.end();
 }
 
-// True if every shown packet is one frame and `by_time` is their order of presentation.
-bool is_order_told(const AvInput& input, const AvStreamPackets& packets,
-                   const std::vector<std::size_t>& by_time) {
+// True if every shown packet is one frame and `by_time` is their presentation order.
+bool is_order_known(const AvInput& input, const AvStreamPackets& packets,
+                    const std::vector<std::size_t>& by_time) {
   const AVCodecParameters& parameters = *input.video()->codecpar;
   if (by_time.empty() || !packets[0].is_key() || has_fields(parameters)) {
     return false;
@@ -105,7 +105,7 @@ bool is_order_told(const AvInput& input, const AvStreamPackets& packets,
   if (!has_reordering(parameters.codec_id)) {
     return true;
   }
-  const bool is_avi = input.container() == AvContainer::kRiff;  // stores no times of presentation
+  const bool is_avi = input.container() == AvContainer::kRiff;  // has no presentation times
   return are_times_told(packets, by_time) && (!is_avi || !has_b_frames(parameters, packets));
 }
 
@@ -118,14 +118,14 @@ std::vector<std::size_t> sorted_by_time(AVCodecID codec, const AvStreamPackets& 
   return by_time;
 }
 
-/// What is treated as damage of a video.
+/// Options that define which errors count as damage of a video.
 AvCodecOptions video_codec_options(const DecodeLimits& limits, int reorder_frames) {
   return {.limits = limits,
           .reorder_frames = reorder_frames,
           .error_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER};
 }
 
-// The order in which a decoder gives the frames.
+// The order in which a decoder returns the frames.
 std::vector<std::size_t> decoded_order(const AvInput& input, const AvStreamPackets& packets,
                                        const DecodeLimits& limits) {
   std::vector<std::size_t> order;
@@ -143,15 +143,15 @@ std::vector<std::size_t> decoded_order(const AvInput& input, const AvStreamPacke
       throw Error(ErrorCode::kCorruptData,
                   fmt::format("frame {} of the video is damaged: {}", order.size(),
                               result == AvCodecResult::kDamage ? codec.damage().message()
-                                                               : "its packet gives two frames"));
+                                                               : "its packet has two frames"));
     }
     seen[static_cast<std::size_t>(packet)] = true;
     order.push_back(static_cast<std::size_t>(packet));
   }
 }
 
-// An MPEG-4 packet that is a picture must show one. Before the second frame there may be pictures
-// that refer to what is in front of the file.
+// An MPEG-4 packet with a picture must show a frame. Pictures before the second frame may refer to
+// frames before the start of the file.
 void check_mpeg4_order(const AvStreamPackets& packets, const std::vector<std::size_t>& order) {
   std::vector<bool> has_frame(packets.size());
   for (const std::size_t i : order) {
@@ -160,13 +160,13 @@ void check_mpeg4_order(const AvStreamPackets& packets, const std::vector<std::si
   for (std::size_t i = order.size() < 2 ? packets.size() : order[1]; i < packets.size(); ++i) {
     if (!has_frame[i] && !packets[i].is_hidden() && packets[i].data.size() > kEmptyMpeg4Bytes) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the video is damaged: packet {} of {}, of {} bytes, gives no frame",
-                              i, packets.size(), packets[i].data.size()));
+                  fmt::format("the video is damaged: packet {} of {}, of {} bytes, has no frame", i,
+                              packets.size(), packets[i].data.size()));
     }
   }
 }
 
-// Frames that are decoded before a frame and shown after it, at most.
+// The maximum number of frames that are decoded before a frame and shown after it.
 int most_reordered(const std::vector<std::int64_t>& frame_of_packet) {
   constexpr std::size_t kWindow = 32;  // more than any standard's buffer
   std::int64_t most = 0;
@@ -227,8 +227,8 @@ VideoOrder video_order(const AvInput& input, const AvStreamPackets& packets,
   const AVCodecID codec = input.video()->codecpar->codec_id;
   VideoOrder order;
   order.packet_of_frame = sorted_by_time(codec, packets);
-  const bool is_told = is_order_told(input, packets, order.packet_of_frame);
-  if (!is_told) {
+  const bool is_known = is_order_known(input, packets, order.packet_of_frame);
+  if (!is_known) {
     order.packet_of_frame = decoded_order(input, packets, limits);
     if (codec == AV_CODEC_ID_MPEG4) {
       check_mpeg4_order(packets, order.packet_of_frame);
@@ -246,7 +246,7 @@ VideoOrder video_order(const AvInput& input, const AvStreamPackets& packets,
       order.key_packets.push_back(i);
     }
   }
-  order.reorder_frames = is_told ? most_reordered(order.frame_of_packet) : 0;
+  order.reorder_frames = is_known ? most_reordered(order.frame_of_packet) : 0;
   set_times(input, packets, order);
   return order;
 }
@@ -262,8 +262,8 @@ const AVFrame& VideoReader::frame(std::int64_t number) {
   if (goes_on && decode_to(number)) {
     return codec_->frame();
   }
-  // A key packet from which the frame cannot be decoded, although it should, was none: begin
-  // earlier, in steps that double.
+  // If the frame cannot be decoded from its key packet, the packet was not a real key packet: begin
+  // earlier, in doubling steps.
   const auto& keys = order_.key_packets;
   auto index = static_cast<std::size_t>(std::ranges::upper_bound(keys, key) - keys.begin());
   for (std::size_t step = 1;; step *= 2) {
@@ -279,7 +279,7 @@ const AVFrame& VideoReader::frame(std::int64_t number) {
   }
 }
 
-// The last key packet that is not behind the frame, neither in decoding nor in presentation.
+// The last key packet that is not after the frame, neither in decoding nor in presentation order.
 std::size_t VideoReader::key_before(std::int64_t number) const {
   const auto& keys = order_.key_packets;
   const std::size_t packet = order_.packet_of_frame[static_cast<std::size_t>(number)];
@@ -295,17 +295,17 @@ std::size_t VideoReader::key_before(std::int64_t number) const {
 void VideoReader::restart(std::size_t key) {
   position_ = -1;
   must_restart_ = true;
-  codec_.reset();  // before the new one: they are large
+  codec_.reset();  // frees memory before the next codec is opened: codecs are large
   codec_ = std::make_unique<AvCodec>(*input_.video()->codecpar, packets_, key,
                                      video_codec_options(limits_, order_.reorder_frames));
   first_number_ = std::max<std::int64_t>(order_.frame_of_packet[key], 0);
   must_restart_ = false;
 }
 
-// False if the frame does not come undamaged; then decoding must restart.
+// False if the frame could not be decoded undamaged; decoding must then restart.
 bool VideoReader::decode_to(std::int64_t number) {
   position_ = -1;
-  must_restart_ = true;  // unless the frame comes
+  must_restart_ = true;  // until the frame is decoded
   bool is_clean = true;
   for (;;) {
     const AvCodecResult result = codec_->next();
@@ -328,13 +328,13 @@ bool VideoReader::decode_to(std::int64_t number) {
       return true;
     }
     if (given > number || result == AvCodecResult::kEnd) {
-      damage_ = "the decoder gives no frame for its packet";
+      damage_ = "the decoder returns no frame for its packet";
       return false;
     }
   }
 }
 
-// Damage of frames that are shown before the key frame, or of later ones, is not that of `number`.
+// Damage of frames shown before the key frame, and of later frames, does not affect `number`.
 bool VideoReader::is_damage_of(std::int64_t damaged, std::int64_t number) const {
   const bool is_leading = damaged != VideoOrder::kNoFrame && damaged < first_number_;
   return damaged <= number && !is_leading;
@@ -351,7 +351,7 @@ void VideoReader::throw_damaged(std::int64_t number) const {
 
 namespace {
 
-// libswscale writes whole vectors: rows begin at multiples of this.
+// Rows begin at multiples of this, because libswscale writes whole vectors.
 constexpr std::size_t kRowAlignment = 64;
 
 int coefficients_of(AVColorSpace space) {
@@ -403,7 +403,7 @@ void FramePlanes::prepare(const AVFrame& frame, FrameSize size) {
   const bool is_full = frame.color_range == AVCOL_RANGE_JPEG || format == AV_PIX_FMT_YUVJ420P ||
                        format == AV_PIX_FMT_YUVJ422P || format == AV_PIX_FMT_YUVJ444P ||
                        format == AV_PIX_FMT_YUVJ440P || format == AV_PIX_FMT_YUVJ411P;
-  // Refused for formats that have no matrix, such as RGB: nothing is to be set there.
+  // Fails for formats without a matrix, such as RGB, which need none.
   sws_setColorspaceDetails(context_.get(), sws_getCoefficients(coefficients_of(frame.colorspace)),
                            is_full ? 1 : 0, sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16,
                            1 << 16);

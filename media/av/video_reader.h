@@ -1,4 +1,4 @@
-// Frames of a video: their order, any of them decoded, and their pixels as planar RGB.
+// Frames of a video: their order, decoding of any frame, and conversion to planar RGB.
 
 #pragma once
 
@@ -18,20 +18,20 @@ struct SwsContext;
 
 namespace energon {
 
-/// Frame numbers: which packet is which frame, in the order of presentation. Immutable; frames are
-/// those that are shown, numbered from 0.
+/// Maps packets to frames. Frames are those that are shown, numbered from 0 in presentation order.
+/// Immutable.
 ///
-/// Where packets tell their times, one packet is one frame and the sorted times are the order. AVI
-/// with B-frames, streams that begin in the middle of a group of pictures, field pictures and
-/// packets without a picture do not tell: then the stream is decoded once to learn the order.
+/// If packets contain their times, one packet is one frame and the sorted times are the order.
+/// Otherwise the stream is decoded once to learn the order: AVI with B-frames, streams that begin
+/// in the middle of a group of pictures, field pictures, packets without a picture.
 struct VideoOrder {
   std::vector<std::size_t> packet_of_frame;
-  /// By packet; kNoFrame for packets that show none.
+  /// Per packet; kNoFrame for packets that do not show a frame.
   std::vector<std::int64_t> frame_of_packet;
-  std::vector<double> times_seconds;  ///< by frame: when it begins to show; never descending
-  double end_seconds = 0;             ///< when the last frame ends
+  std::vector<double> times_seconds;  ///< presentation time per frame, never descending
+  double end_seconds = 0;             ///< end of the last frame
   std::vector<std::size_t> key_packets;
-  /// Frames that wait for others in the decoder, as the packets tell; 0 if they do not.
+  /// Frames that wait for others in the decoder, if known from the packets, else 0.
   int reorder_frames = 0;
 
   static constexpr std::int64_t kNoFrame = -1;
@@ -43,14 +43,14 @@ struct VideoOrder {
 };
 
 /// Throws Error (kCorruptData) if there is no frame, or if the stream must be decoded and is
-/// damaged; and what AvCodec throws.
+/// damaged; also as AvCodec.
 VideoOrder video_order(const AvInput& input, const AvStreamPackets& packets,
                        const DecodeLimits& limits);
 
-/// Average frames per second; 0 if the container does not tell.
+/// Average frames per second; 0 if the container does not contain it.
 double av_frame_rate(const AVStream& video);
 
-/// Decodes any frame of a video, exactly the same in every order of access. Not thread-safe.
+/// Decodes any frame of a video, with the same result in every order of access. Not thread-safe.
 /// `input`, `packets` and `order` must outlive it.
 class VideoReader {
  public:
@@ -58,9 +58,9 @@ class VideoReader {
               const DecodeLimits& limits)
       : input_(input), packets_(packets), order_(order), limits_(limits) {}
 
-  /// Frame `number` of the order; valid until the next call. Decodes on from the last frame unless
-  /// a key frame is nearer. Throws Error: kCorruptData with the second if the frame is damaged or a
-  /// frame that it depends on is; and what AvCodec throws.
+  /// Returns frame `number` of the order, valid until the next call. Continues from the last frame
+  /// unless a key frame is nearer. Throws Error: kCorruptData with the second if the frame, or one
+  /// that it depends on, is damaged; also as AvCodec.
   const AVFrame& frame(std::int64_t number);
 
  private:
@@ -76,22 +76,22 @@ class VideoReader {
   const DecodeLimits limits_;
 
   std::unique_ptr<AvCodec> codec_;
-  std::int64_t first_number_ = 0;  // of the frames that decoding since the restart must give
-  std::int64_t position_ = -1;     // of the frame in codec_; -1 if there is none
-  bool must_restart_ = true;       // damage was met after position_
-  std::string damage_;             // the last one
+  std::int64_t first_number_ = 0;  // the first frame that decoding must produce since the restart
+  std::int64_t position_ = -1;     // number of the frame in codec_; -1 if there is none
+  bool must_restart_ = true;       // there was damage after position_
+  std::string damage_;             // the last damage
 };
 
 /// Converts decoded frames to planar RGB, with libswscale. Not thread-safe.
 ///
-/// The conversion honors the color matrix and the range that the stream names (without one: ITU-R
-/// BT.601, limited range), interpolates color and size bilinearly, and rounds exactly: its bytes
-/// do not depend on the processor.
+/// Applies the color matrix and range that the stream declares (by default ITU-R BT.601, limited
+/// range), interpolates color and size bilinearly, and rounds exactly, so that the bytes do not
+/// depend on the processor.
 class FramePlanes {
  public:
-  /// Writes `frame` as uint8 (3, size.height, size.width), RGB, to `to`, which must have exactly
-  /// that many bytes. Throws Error: kResourceExhausted above limits.max_pixels; kUnsupported if
-  /// libswscale cannot convert the pixel format.
+  /// Writes `frame` as uint8 RGB (3, size.height, size.width) to `to`, which must have exactly that
+  /// size. Throws Error: kResourceExhausted above limits.max_pixels; kUnsupported if libswscale
+  /// cannot convert the pixel format.
   void write(const AVFrame& frame, FrameSize size, const DecodeLimits& limits,
              std::span<std::byte> to);
 

@@ -13,7 +13,6 @@
 #include "io/byte_cursor.h"
 #include "io/error.h"
 #include "media/data/documents.h"
-#include "media/data/text.h"
 #include "media/data/value_builder.h"
 
 namespace energon {
@@ -83,11 +82,11 @@ class CborReader {
 
  private:
   struct Open {
-    std::optional<std::uint64_t> left;  // elements, or pairs of a map; nothing: up to a break
+    std::optional<std::uint64_t> left;  // elements, or pairs of a map; nullopt means up to a break
     bool is_map = false;
   };
 
-  // Whether the innermost container ends here. Otherwise counts the element that comes.
+  // Whether the innermost container ends here. If not, counts the next element.
   bool is_complete() {
     Open& open = open_.back();
     if (open.left) {
@@ -100,7 +99,7 @@ class CborReader {
     return true;
   }
 
-  // Of the next item that is no tag.
+  // The head of the next item that is not a tag.
   CborHead read_head() {
     item_ = cursor_.position();
     CborHead head;
@@ -164,8 +163,8 @@ class CborReader {
   void add_negative(std::uint64_t argument) {  // -1 - argument
     if (argument > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the number -1 - {} at byte {} is outside of int64 [-2^63, 2^63); "
-                              "write it as a text or as a floating-point number",
+                  fmt::format("the number -1 - {} at byte {} is outside int64 [-2^63, 2^63); write "
+                              "it as a string or a floating-point number",
                               argument, item_));
     }
     builder_.add(-1 - static_cast<std::int64_t>(argument));
@@ -188,16 +187,16 @@ class CborReader {
         return builder_.add(std::bit_cast<double>(head.argument));
       case kIndefinite:
         throw Error(ErrorCode::kCorruptData,
-                    fmt::format("a break at byte {} where an item should begin", item_));
+                    fmt::format("expected an item at byte {}, found a break", item_));
       default:
         throw Error(ErrorCode::kUnsupported,
-                    fmt::format("the simple value {} at byte {}; known are false, true, null and "
+                    fmt::format("the simple value {} at byte {}; supported: false, true, null, "
                                 "undefined",
                                 head.argument, item_));
     }
   }
 
-  // The content of a byte or text string; of its chunks if it has no length.
+  // The content of a byte or text string, or of all its chunks if its length is indefinite.
   std::string string(const CborHead& head) {
     if (head.info != kIndefinite) {
       return chunk(head);
@@ -209,7 +208,8 @@ class CborReader {
       if (part.major != head.major || part.info == kIndefinite) {
         throw Error(
             ErrorCode::kCorruptData,
-            fmt::format("the string at byte {} has a chunk that is no string of its type", begin));
+            fmt::format("the string at byte {} has a chunk that is not a string of its type",
+                        begin));
       }
       result += chunk(part);
     }
@@ -220,7 +220,7 @@ class CborReader {
   std::string chunk(const CborHead& head) {
     const ByteView bytes = cursor_.take(head.argument, "a string");
     return head.major == CborMajor::kText
-               ? utf8_text(bytes, "a text", cursor_.position() - bytes.size())
+               ? utf8_text(bytes, "a string", cursor_.position() - bytes.size())
                : std::string(as_text(bytes));
   }
 
@@ -230,8 +230,8 @@ class CborReader {
     if (head.info != kIndefinite) {
       if (head.argument > cursor_.left() / (is_map ? 2 : 1)) {
         throw Error(ErrorCode::kCorruptData,
-                    fmt::format("the CBOR is cut: the {} at byte {} has {} elements, {} bytes are "
-                                "left",
+                    fmt::format("the CBOR is truncated: the {} at byte {} has {} elements, but {} "
+                                "bytes are left",
                                 is_map ? "map" : "array", item_, head.argument, cursor_.left()));
       }
       open.left = head.argument;
@@ -243,10 +243,11 @@ class CborReader {
   void read_name() {
     const CborHead head = read_head();
     if (head.major != CborMajor::kText) {
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the name of a map at byte {} is no text but of major type {}; write "
-                              "names as text strings",
-                              item_, static_cast<int>(head.major)));
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("the name in a map at byte {} is not a text string but has major type "
+                      "{}; write names as text strings",
+                      item_, static_cast<int>(head.major)));
     }
     builder_.name(string(head));
   }
@@ -260,11 +261,11 @@ class CborReader {
   [[noreturn]] void fail_undefined() const {
     throw Error(
         ErrorCode::kCorruptData,
-        fmt::format("the item at byte {} begins with a byte that CBOR does not define", item_));
+        fmt::format("the item at byte {} begins with a byte that is undefined in CBOR", item_));
   }
 
   ByteCursor cursor_;
-  std::size_t item_ = 0;  // where the item begins that is being read
+  std::size_t item_ = 0;  // offset of the current item
   const std::function<std::string()> place_;
   ValueBuilder builder_;
   std::vector<Open> open_;

@@ -1,5 +1,3 @@
-#include "media/data/gzip.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -10,15 +8,16 @@
 #include <zlib.h>
 
 #include "io/error.h"
+#include "media/data/documents.h"
 
 namespace energon {
 namespace {
 
-constexpr std::uint64_t kMaxRatio = 1032;  // of deflate
+constexpr std::uint64_t kMaxRatio = 1032;  // of deflate's compression
 constexpr std::uint64_t kLeastBuffer = 4096;
 constexpr std::size_t kMaxStep = std::size_t{1} << 30;  // zlib counts in 32 bits
 
-// The stream of zlib. It compares CRC-32 and length of each member itself.
+// A zlib stream. zlib checks the CRC-32 and the length of each member.
 class GzipStream {
  public:
   GzipStream() {
@@ -33,8 +32,8 @@ class GzipStream {
 
   void next_member() { inflateReset(&stream_); }
 
-  // Moves both forward by what was read and written. True at the end of a member. Throws Error
-  // whose place is `position`.
+  // Advances both by the bytes read and written. True at the end of a member. Throws Error with
+  // offsets from `position`.
   bool step(ByteView& from, std::span<std::byte>& to, std::size_t position) {
     const std::size_t from_size = std::min(from.size(), kMaxStep);
     const std::size_t to_size = std::min(to.size(), kMaxStep);
@@ -61,10 +60,10 @@ class GzipStream {
   z_stream stream_ = {};
 };
 
-// The expanded bytes, in memory that grows.
+// The expanded bytes, in growing memory.
 class GzipOutput {
  public:
-  // `expected`: bytes of the result, if the encoded data is right about it.
+  // `expected` is the size of the result if the encoded data is correct about it.
   GzipOutput(std::uint64_t expected, const DecodeLimits& limits, BufferAllocator& memory)
       : limits_(limits), memory_(memory), buffer_(memory.allocate(expected)) {}
 
@@ -86,7 +85,7 @@ class GzipOutput {
   }
 
  private:
-  // One byte above the limit is room enough to see that it is passed.
+  // One byte above the limit is enough to detect that the limit is exceeded.
   void grow() {
     const std::uint64_t wanted = std::max(kLeastBuffer, std::uint64_t{2} * written_);
     move_to(std::min(wanted, std::max<std::uint64_t>(limits_.max_bytes, written_) + 1));
@@ -105,8 +104,8 @@ class GzipOutput {
   std::size_t written_ = 0;
 };
 
-// What the last four bytes say: the size of the last member, modulo 2^32. One byte more, so that
-// the end is seen without growing. Bounded by what deflate can do.
+// The size in the last four bytes: that of the last member, modulo 2^32. One byte more, so that the
+// end is detected without growing. Bounded by deflate's maximum ratio.
 std::uint64_t expected_bytes(ByteView encoded, const DecodeLimits& limits) {
   std::uint32_t claimed = 0;
   if (encoded.size() >= sizeof claimed) {
@@ -127,7 +126,7 @@ bool is_padding(ByteView rest, std::size_t position) {
   const auto other = std::ranges::find_if(rest, [](std::byte b) { return b != std::byte{0}; });
   if (other != rest.end()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("data after the zeros that fill up the gzip, at byte {}",
+                fmt::format("data after the zero padding of the gzip, at byte {}",
                             position + static_cast<std::size_t>(other - rest.begin())));
   }
   return true;
@@ -151,8 +150,9 @@ SharedBytes expand_gzip(ByteView encoded, const DecodeLimits& limits, BufferAllo
       }
       stream.next_member();
     } else if (rest.empty() && !to.empty()) {
-      throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the gzip is cut: its {} bytes end inside a member", encoded.size()));
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("the gzip is truncated: its {} bytes end inside a member", encoded.size()));
     }
   }
 }

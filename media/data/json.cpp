@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::size_t kShownReason = 200;
 
-// Line and column (from 1) of a byte.
+// The line and column (from 1) of a byte.
 std::string json_place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, position);
-  const std::size_t line_begin = before.rfind('\n') + 1;  // 0 without one
+  const std::size_t line_begin = before.rfind('\n') + 1;  // 0 if there is no line break
   return fmt::format("line {}, column {} (byte {})",
                      std::count(before.begin(), before.end(), '\n') + 1, position - line_begin + 1,
                      position);
 }
 
-// What nlohmann's reader calls. All results are true: errors are thrown.
+// Receives the events of nlohmann's reader. Functions return true because errors are thrown.
 class JsonEvents {
  public:
   JsonEvents(std::string_view text, const DecodeLimits& limits, const std::size_t& read)
@@ -41,13 +41,13 @@ class JsonEvents {
     builder_.add_unsigned(value);
     return true;
   }
-  // The reader falls back to double for whole numbers that no integer holds.
+  // The reader falls back to double for integers outside int64 and uint64.
   bool number_float(double value, const std::string& token) {
     if (token.find_first_of(".eE") == std::string::npos) {
       throw Error(
           ErrorCode::kUnsupported,
-          fmt::format("the number {} at {} is outside of int64 [-2^63, 2^63); write it as a "
-                      "text or as a floating-point number",
+          fmt::format("the number {} at {} is outside int64 [-2^63, 2^63); write it as a string or "
+                      "a floating-point number",
                       token.substr(0, kShownReason), place()));
     }
     return add(value);
@@ -85,7 +85,7 @@ class JsonEvents {
     const bool is_infinite = token.ends_with('N') || token.ends_with('I');
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("not JSON, at {}: {}{}", where, reason.substr(0, kShownReason),
-                            is_infinite ? "; JSON has no NaN and no Infinity, write null" : ""));
+                            is_infinite ? "; JSON has no NaN and no Infinity: write null" : ""));
   }
 
  private:
@@ -98,7 +98,7 @@ class JsonEvents {
     return true;
   }
 
-  // Of the token that was read last: after a number, one character more has been read.
+  // The place of the last token. After a number, the reader has consumed one character more.
   std::string place() const {
     constexpr std::string_view kNumber = "+-.0123456789eE";
     std::size_t end = read_;
@@ -121,7 +121,7 @@ class JsonEvents {
 
 Value decode_json(ByteView encoded, const DecodeLimits& limits) {
   const std::string_view text = as_text(encoded);
-  // nlohmann's reader takes a zero byte for the end and would not see what follows.
+  // nlohmann's reader treats a zero byte as the end and would ignore the rest.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     throw Error(ErrorCode::kCorruptData,
                 fmt::format("not JSON, at {}: a zero byte; the text must be UTF-8",

@@ -19,7 +19,7 @@
 namespace energon {
 namespace {
 
-// What nlohmann's reader calls. All results are true: errors are thrown.
+// Receives the events of nlohmann's reader. Functions return true because errors are thrown.
 class MsgpackEvents {
  public:
   MsgpackEvents(ByteView encoded, const DecodeLimits& limits, const std::size_t& read)
@@ -69,15 +69,16 @@ class MsgpackEvents {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& cause) const {
     if (position > encoded_.size()) {
-      throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the MessagePack is cut: it ends at byte {}, inside of the value at "
-                              "byte {}",
-                              encoded_.size(), item_));
+      throw Error(
+          ErrorCode::kCorruptData,
+          fmt::format("the MessagePack is truncated: it ends at byte {}, inside the value at "
+                      "byte {}",
+                      encoded_.size(), item_));
     }
-    constexpr int kNotAString = 113;  // the only place where one is expected
+    constexpr int kNotAString = 113;  // names are the only place where a string is expected
     if (cause.id == kNotAString) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the name of a map at byte {} is not a string but of type 0x{:02x}; "
+                  fmt::format("the name in a map at byte {} is not a string but has type 0x{:02x}; "
                               "write names as strings (str)",
                               item_, std::to_integer<int>(encoded_[item_])));
     }
@@ -101,14 +102,14 @@ class MsgpackEvents {
     item_ = read_;
     return true;
   }
-  // The string that was read last; nlohmann's reader takes any bytes.
+  // Checks that the last string is UTF-8: nlohmann's reader accepts any bytes.
   std::string checked(const std::string& text) const {
     return utf8_text(as_bytes(text), "a string", read_ - text.size());
   }
 
   const ByteView encoded_;
   const std::size_t& read_;
-  std::size_t item_ = 0;  // where the value begins that is being read
+  std::size_t item_ = 0;  // offset of the current value
   const std::function<std::string()> place_;
   ValueBuilder builder_;
 };
@@ -118,7 +119,8 @@ class MsgpackEvents {
 Value decode_msgpack(ByteView encoded, const DecodeLimits& limits) {
   std::size_t read = 0;
   MsgpackEvents events(encoded, limits, read);
-  // It recurses into arrays and maps, up to limits.max_depth: the builder throws above.
+  // Recurses into arrays and maps, at most limits.max_depth levels, because the builder then
+  // throws.
   nlohmann::json::sax_parse(CountingIterator(as_text(encoded).data(), &read),
                             CountingIterator(as_text(encoded).data() + encoded.size(), &read),
                             &events, nlohmann::json::input_format_t::msgpack);

@@ -17,8 +17,8 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "io/tar/zip_members.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 
@@ -26,23 +26,23 @@ namespace energon {
 
 namespace {
 
-/// What the header says.
+/// The content of the header.
 struct NpyHeader {
   StoredType type;
   bool is_byte_swapped = false;
   bool is_column_major = false;
   std::vector<std::int64_t> shape;
   std::size_t data_offset = 0;  ///< of the first element
-  std::size_t data_bytes = 0;   ///< which are there, exactly
+  std::size_t data_bytes = 0;   ///< from data_offset to the end of the file
 };
 
 constexpr std::size_t kShownDescription = 60;
-constexpr std::size_t kMaxDimensions = 64;  // of NumPy 2
+constexpr std::size_t kMaxDimensions = 64;  // in NumPy 2
 
-// Reads the literal of a Python dict with exactly the entries descr, fortran_order and shape.
+// Reads a Python dict literal with exactly the entries descr, fortran_order and shape.
 class NpyDictionary {
  public:
-  // `offset`: of `text` in the file.
+  // `offset` is that of `text` in the file.
   NpyDictionary(std::string_view text, std::size_t offset) : text_(text), offset_(offset) {}
 
   void read() {
@@ -60,7 +60,7 @@ class NpyDictionary {
     }
     if (!description_ || !is_column_major_ || !shape_) {
       throw Error(ErrorCode::kCorruptData,
-                  "the header of the npy must have descr, fortran_order and shape");
+                  "the npy header must have descr, fortran_order and shape");
     }
   }
 
@@ -76,8 +76,8 @@ class NpyDictionary {
       skip_spaces();
       if (rest().starts_with('[')) {
         throw Error(ErrorCode::kUnsupported,
-                    fmt::format("a structured array, of the type {}; store its fields as arrays "
-                                "of their own",
+                    fmt::format("a structured array of the type {}; store its fields as separate "
+                                "arrays",
                                 printable(rest().substr(0, kShownDescription))));
       }
       description_ = string();
@@ -87,11 +87,11 @@ class NpyDictionary {
       shape_ = tuple();
     } else {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the header of the npy has the entry '{}' {}",
+                  fmt::format("the npy header has the entry '{}'{}",
                               printable(name.substr(0, kShownDescription)),
                               name == "descr" || name == "fortran_order" || name == "shape"
-                                  ? "twice"
-                                  : "; expected are descr, fortran_order and shape"));
+                                  ? " twice"
+                                  : "; expected descr, fortran_order and shape"));
     }
   }
 
@@ -127,7 +127,7 @@ class NpyDictionary {
       }
       result.push_back(dimension());
       if (!skip(',')) {
-        if (result.size() == 1) {  // (3) is no tuple in Python
+        if (result.size() == 1) {  // (3) is not a tuple in Python
           fail("','");
         }
         expect(')');
@@ -146,7 +146,7 @@ class NpyDictionary {
       fail("a dimension in [0, 2^63)");
     }
     at_ += static_cast<std::size_t>(parsed.ptr - digits.data());
-    if (rest().starts_with('L')) {  // a long of Python 2
+    if (rest().starts_with('L')) {  // a Python 2 long
       ++at_;
     }
     return result;
@@ -177,8 +177,8 @@ class NpyDictionary {
 
   [[noreturn]] void fail(std::string_view expected) const {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the header of the npy has '{}' at byte {}, expected is {}",
-                            printable(rest().substr(0, 10)), offset_ + at_, expected));
+                fmt::format("npy header: expected {} at byte {}, found '{}'", expected,
+                            offset_ + at_, printable(rest().substr(0, 10))));
   }
 
   const std::string_view text_;
@@ -192,31 +192,31 @@ class NpyDictionary {
 std::string_view advice_on(char kind) {
   switch (kind) {
     case 'O':
-      return "arrays of objects hold pickles, which are never read, for they may run code";
+      return "object arrays contain pickles, which are never read because they may run code";
     case 'c':
-      return "complex numbers; store real and imaginary parts as arrays of their own";
+      return "complex numbers; store real and imaginary parts as separate arrays";
     case 'u':
-      return "no tensor has 64-bit unsigned integers; store int64";
+      return "tensors cannot be uint64; store int64";
     case 'S':
     case 'U':
     case 'T':
-      return "texts; store them as JSON";
+      return "strings; store them as JSON";
     case 'M':
     case 'm':
       return "times; store them as int64";
     case 'V':
-      return "untyped bytes or structures, also bfloat16; store float32 or use safetensors";
+      return "untyped bytes or structures, including bfloat16; store float32 or use safetensors";
     default:
-      return "readable are bool, int8 to int64, uint8 to uint32, float16, float32 and float64";
+      return "supported: bool, int8 to int64, uint8 to uint32, float16, float32, float64";
   }
 }
 
-// Such as "<f4".
+// Parses a type such as "<f4".
 void parse_description(const std::string& text, NpyHeader& header) {
   const std::size_t kind = text.find_first_not_of("<>|=");
   if (kind > 1 || text.empty()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the npy is of the type '{}', expected is one such as '<f4'",
+                fmt::format("npy: expected a type such as '<f4', found '{}'",
                             printable(text.substr(0, kShownDescription))));
   }
   std::uint64_t size = 0;
@@ -226,14 +226,14 @@ void parse_description(const std::string& text, NpyHeader& header) {
       parsed.ec == std::errc() && parsed.ptr == end ? numpy_type(text[kind], size) : std::nullopt;
   if (!type || (size > 1 && text.front() == '|')) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the npy is of the type '{}': {}",
+                fmt::format("the npy has the type '{}': {}",
                             printable(text.substr(0, kShownDescription)), advice_on(text[kind])));
   }
   header.type = *type;
   header.is_byte_swapped = text.front() == '>';
 }
 
-// Of the text after it.
+// Reads the preamble; returns the size of the header after it.
 std::size_t header_bytes(ByteCursor& cursor) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (as_text(cursor.take(kMagic.size(), "the magic number")) != kMagic) {
@@ -242,16 +242,15 @@ std::size_t header_bytes(ByteCursor& cursor) {
   const auto major = cursor.number<std::uint8_t, std::endian::little>("the version");
   const auto minor = cursor.number<std::uint8_t, std::endian::little>("the version");
   if (major < 1 || major > 3 || minor != 0) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        fmt::format("the npy is of version {}.{}; readable are 1.0, 2.0 and 3.0", major, minor));
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the npy has version {}.{}; supported: 1.0, 2.0, 3.0", major, minor));
   }
   return major == 1 ? cursor.number<std::uint16_t, std::endian::little>("the header's length")
                     : cursor.number<std::uint32_t, std::endian::little>("the header's length");
 }
 
-/// Thread-safe. Throws Error: kCorruptData for a damaged header and if not exactly the bytes of the
-/// elements follow, kUnsupported for other versions and types.
+/// Thread-safe. Throws Error: kCorruptData for a damaged header and if the elements do not fill the
+/// rest of the file exactly, kUnsupported for other versions and types.
 NpyHeader parse_npy_header(ByteView encoded) {
   ByteCursor cursor(encoded, "the npy");
   const std::size_t length = header_bytes(cursor);
@@ -267,7 +266,7 @@ NpyHeader parse_npy_header(ByteView encoded) {
   const std::optional<std::int64_t> count = element_count(header.shape);
   if (!count) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("the npy has the shape ({}), which no memory can hold",
+                fmt::format("the npy has the shape ({}), which does not fit into memory",
                             fmt::join(header.shape, ", ")));
   }
   const std::uint64_t expected = static_cast<std::uint64_t>(*count) * header.type.stored_size;
@@ -306,8 +305,9 @@ void NpyDecoder::decode_into(ByteView encoded, std::span<std::byte> to) const {
   const TensorSpec spec = spec_of(header, limits_);
   const std::size_t size = tensor_bytes(spec.dtype, spec.shape);
   if (to.size() != size) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the array takes {} bytes, there is room for {}", size, to.size()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the array needs {} bytes, but the memory for it has {}", size, to.size()));
   }
   const std::vector<std::int64_t> strides =
       header.is_column_major ? column_major_strides(header.shape) : row_major_strides(header.shape);
@@ -326,7 +326,7 @@ Mapping decode_npz(ByteView encoded, const DecodeLimits& limits, BufferAllocator
   for (const ZipMember& member : read_zip(encoded, memory_limit(limits))) {
     if (!member.name.ends_with(kNpySuffix)) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the npz has a member '{}'; only arrays (.npy) are read",
+                  fmt::format("the npz has a member '{}'; only arrays (.npy) are supported",
                               printable(member.name)));
     }
     std::string name = member.name.substr(0, member.name.size() - kNpySuffix.size());
@@ -374,9 +374,9 @@ std::string_view descr_of(DType dtype) {
     case DType::kBFloat16:
       break;
   }
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("a file of NumPy cannot have {}; choose a mode that gives float32",
-                          to_string(dtype)));
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("NumPy files cannot contain {}; choose a mode with float32", to_string(dtype)));
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "io/error.h"
 #include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {
@@ -25,11 +24,11 @@ namespace {
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::string_view kMetadata = "__metadata__";
 
-// One entry of the header.
+// An entry of the header.
 struct SafetensorsEntry {
   StoredType type;
   std::vector<std::int64_t> shape;
-  std::int64_t begin = 0;  // of its bytes, from the end of the header
+  std::int64_t begin = 0;  // offset of its bytes from the end of the header
   std::int64_t end = 0;
 };
 
@@ -49,7 +48,7 @@ std::optional<StoredType> safetensors_type(std::string_view name) {
   return found != std::end(kTypes) ? std::optional(found->second) : std::nullopt;
 }
 
-// The element of `entry` with the name `field`, as a `Type`.
+// The member `field` of `entry`, as a `Type`.
 template <class Type>
 const Type& safetensors_field(std::string_view name, const Mapping& entry, std::string_view field) {
   const auto found = std::ranges::find(entry, field, &Mapping::value_type::first);
@@ -72,7 +71,7 @@ std::vector<std::int64_t> safetensors_numbers(std::string_view name, const Mappi
     if (number == nullptr || *number < 0) {
       fail_safetensor(
           ErrorCode::kCorruptData, name,
-          fmt::format("has {} in its {}, expected are numbers from 0",
+          fmt::format("has {} in its {}; expected integers from 0",
                       number != nullptr ? std::to_string(*number) : describe(value), field));
     }
     result.push_back(*number);
@@ -84,14 +83,14 @@ SafetensorsEntry parse_safetensors_entry(std::string_view name, const Value& val
   const auto* const entry = std::get_if<Mapping>(&value.base());
   if (entry == nullptr) {
     fail_safetensor(ErrorCode::kCorruptData, name,
-                    fmt::format("is {} in the header, expected is an object", describe(value)));
+                    fmt::format("is {} in the header; expected an object", describe(value)));
   }
   const auto& dtype = safetensors_field<std::string>(name, *entry, "dtype");
   const std::optional<StoredType> type = safetensors_type(dtype);
   if (!type) {
     fail_safetensor(ErrorCode::kUnsupported, name,
-                    fmt::format("is of the type '{}'; readable are BOOL, U8, U16, U32, I8 to I64, "
-                                "F16, BF16, F32 and F64",
+                    fmt::format("has the type '{}'; supported: BOOL, U8, U16, U32, I8 to I64, F16, "
+                                "BF16, F32, F64",
                                 printable(dtype.substr(0, 40))));
   }
   SafetensorsEntry result{.type = *type, .shape = safetensors_numbers(name, *entry, "shape")};
@@ -102,8 +101,7 @@ SafetensorsEntry parse_safetensors_entry(std::string_view name, const Value& val
           static_cast<std::uint64_t>(offsets[1] - offsets[0])) {
     fail_safetensor(
         ErrorCode::kCorruptData, name,
-        fmt::format("has the data_offsets [{}], which are not those of ({}) elements "
-                    "of {} bytes",
+        fmt::format("has the data_offsets [{}], which do not match ({}) elements of {} bytes",
                     fmt::join(offsets, ", "), fmt::join(result.shape, ", "), type->stored_size));
   }
   result.begin = offsets[0];
@@ -120,15 +118,15 @@ void check_safetensors_cover(std::vector<std::pair<std::int64_t, std::int64_t>> 
     if (range_begin != end) {
       throw Error(
           ErrorCode::kCorruptData,
-          fmt::format("safetensors: a tensor begins at byte {} of the data, expected is {}: "
-                      "tensors {}",
-                      range_begin, end, range_begin < end ? "overlap" : "leave a hole"));
+          fmt::format(
+              "safetensors: a tensor begins at byte {} of the data, expected {}: tensors {}",
+              range_begin, end, range_begin < end ? "overlap" : "leave a gap"));
     }
     end = range_end;
   }
   if (static_cast<std::uint64_t>(end) != size) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("safetensors: the tensors take {} bytes, {} are there", end, size));
+                fmt::format("safetensors: expected {} bytes of tensors, found {}", end, size));
   }
 }
 
@@ -150,12 +148,12 @@ Tensor safetensors_tensor(const SafetensorsEntry& entry, const SharedBytes& data
   return std::move(copy.tensor);
 }
 
-// Moves `cursor` after the header.
+// Advances `cursor` past the header.
 Mapping parse_safetensors_header(ByteCursor& cursor, const DecodeLimits& limits) {
   const auto size = cursor.number<std::uint64_t, std::endian::little>("the header's length");
   if (size > kMaxHeaderBytes) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("safetensors: a header of {} bytes, at most {} are read", size,
+                fmt::format("safetensors: a header of {} bytes; at most {} are supported", size,
                             kMaxHeaderBytes));
   }
   const ByteView text = cursor.take(size, "the header");
@@ -171,7 +169,7 @@ void check_safetensors_metadata(const Value& metadata) {
                           return std::holds_alternative<std::string>(entry.second.base());
                         });
   if (!is_valid) {
-    fail_safetensor(ErrorCode::kCorruptData, kMetadata, "must be an object of texts");
+    fail_safetensor(ErrorCode::kCorruptData, kMetadata, "must be an object of strings");
   }
 }
 

@@ -22,7 +22,7 @@ Number byte_swapped(Number number) {
   }
 }
 
-// One run along the last dimension. The bits are copied; a wider Result gets zeros in front.
+// Copies the bits of one run along the last dimension. A wider Result gets leading zeros.
 template <class Stored, class Result>
 void copy_run(const std::byte* from, std::int64_t stride, std::int64_t count, bool is_byte_swapped,
               std::byte* to) {
@@ -41,7 +41,7 @@ void copy_array(const StoredArray& from, std::byte* to) {
   const std::int64_t run = from.shape.empty() ? 1 : from.shape.back();
   const std::int64_t run_stride = from.shape.empty() ? 1 : from.strides.back();
   std::vector<std::int64_t> position(outer);
-  std::int64_t offset = 0;  // of the run, in elements
+  std::int64_t offset = 0;  // of the current run, in elements
   while (true) {
     copy_run<Stored, Result>(from.bytes.data() + offset * static_cast<std::int64_t>(sizeof(Stored)),
                              run_stride, run, from.is_byte_swapped, to);

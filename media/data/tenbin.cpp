@@ -1,8 +1,8 @@
 // The layout of tenbin:
 //
-//   chunk   "~TenBin~", length (int64), that many bytes, filled up to a multiple of 64
+//   chunk   "~TenBin~", length (int64), that many bytes, padded to a multiple of 64
 //   array   a header chunk and a data chunk
-//   header  8 bytes each: NumPy's code of the type ("f4"), a text, the number of dimensions, each
+//   header  8 bytes each: NumPy's type code ("f4"), an info string, the number of dimensions, each
 //           dimension (int64)
 //
 // Numbers are little-endian.
@@ -19,8 +19,8 @@
 #include "energon/sample/buffer_allocator.h"
 #include "io/byte_cursor.h"
 #include "io/error.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
 namespace {
@@ -38,7 +38,8 @@ ByteView take_tenbin_chunk(ByteCursor& cursor) {
   const std::size_t begin = cursor.position();
   if (as_text(cursor.take(kTenbinMagic.size(), "the magic number")) != kTenbinMagic) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("tenbin: byte {} must begin a chunk with {}", begin, kTenbinMagic));
+                fmt::format("tenbin: expected a chunk that begins with {} at byte {}", kTenbinMagic,
+                            begin));
   }
   const auto size = cursor.number<std::int64_t, std::endian::little>("the length of a chunk");
   if (size < 0) {
@@ -52,7 +53,7 @@ ByteView take_tenbin_chunk(ByteCursor& cursor) {
   return content;
 }
 
-// "f4", filled up with zeros. `begin`: of the chunk, for messages.
+// Parses "f4", padded with zeros. `begin` is the offset of the chunk, for messages.
 StoredType parse_tenbin_type(ByteView word, std::size_t begin) {
   std::string_view code = as_text(word);
   code = code.substr(0, code.find('\0'));
@@ -61,10 +62,11 @@ StoredType parse_tenbin_type(ByteView word, std::size_t begin) {
     type = numpy_type(code[0], static_cast<std::uint64_t>(code[1] - '0'));
   }
   if (!type) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("tenbin: the array at byte {} is of the type '{}'; readable are i1, "
-                            "i2, i4, i8, u1, u2, u4, f2, f4 and f8",
-                            begin, printable(code)));
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("tenbin: the array at byte {} has the type '{}'; supported: i1, i2, i4, "
+                    "i8, u1, u2, u4, f2, f4, f8",
+                    begin, printable(code)));
   }
   return *type;
 }
@@ -73,12 +75,12 @@ TenbinHeader parse_tenbin_header(ByteView chunk, std::size_t begin) {
   ByteCursor cursor(chunk, "a header of the tenbin");
   TenbinHeader header;
   const ByteView code = cursor.take(kTenbinWord, "the type");
-  cursor.take(kTenbinWord, "the text");
+  cursor.take(kTenbinWord, "the info string");
   const auto dimensions = cursor.number<std::int64_t, std::endian::little>("the dimensions");
   if (dimensions < 0 || static_cast<std::uint64_t>(dimensions) != cursor.left() / kTenbinWord ||
       cursor.left() % kTenbinWord != 0) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("tenbin: the array at byte {} has {} dimensions and {} bytes for them",
+                fmt::format("tenbin: the array at byte {} has {} dimensions, but {} bytes for them",
                             begin, dimensions, cursor.left()));
   }
   while (!cursor.at_end()) {
@@ -101,9 +103,10 @@ List decode_tenbin(ByteView encoded, BufferAllocator& memory) {
     if (!count || static_cast<std::uint64_t>(*count) * header.type.stored_size != data.size()) {
       throw Error(
           ErrorCode::kCorruptData,
-          fmt::format("tenbin: the array at byte {} has {} bytes, which are not those of "
-                      "({}) elements of {} bytes",
-                      begin, data.size(), fmt::join(header.shape, ", "), header.type.stored_size));
+          fmt::format(
+              "tenbin: the array at byte {} has {} bytes, which does not match ({}) elements "
+              "of {} bytes",
+              begin, data.size(), fmt::join(header.shape, ", "), header.type.stored_size));
     }
     NewTensor tensor = new_tensor(header.type.dtype, header.shape, memory);
     copy_elements({.bytes = data,

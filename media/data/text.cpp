@@ -1,5 +1,3 @@
-#include "media/data/text.h"
-
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "io/byte_cursor.h"
 #include "io/error.h"
+#include "media/data/documents.h"
 
 namespace energon {
 
@@ -33,7 +32,7 @@ std::string beginning_of(std::string_view text) {
          (text.size() > kShownCharacters ? "..." : "");
 }
 
-// '-' and the digits, without '+' and underscores; empty if `text` is no number.
+// '-' and the digits, without '+' and underscores, or an empty string if `text` is not a number.
 std::string plain_digits(std::string_view text) {
   std::string result;
   if (text.starts_with('+') || text.starts_with('-')) {
@@ -63,14 +62,14 @@ std::int64_t decode_integer(ByteView encoded) {
   const std::string digits = plain_digits(text);
   if (digits.empty()) {
     throw Error(ErrorCode::kCorruptData,
-                fmt::format("'{}' is no whole number: expected digits such as 17 or -3",
+                fmt::format("'{}' is not an integer: expected digits such as 17 or -3",
                             beginning_of(as_text(encoded))));
   }
   std::int64_t result = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), result);
   if (parsed.ec != std::errc()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the number {} is outside of int64 [-2^63, 2^63); read it as a text",
+                fmt::format("the number {} is outside int64 [-2^63, 2^63); read it as a string",
                             beginning_of(text)));
   }
   return result;

@@ -14,13 +14,13 @@
 #include "io/error.h"
 #include "io/pickle.h"
 #include "io/tar/zip_members.h"
+#include "media/data/documents.h"
 #include "media/data/stored_elements.h"
-#include "media/data/tensor_files.h"
 
 namespace energon {
-// --- Names in the pickle, and what they mean ---
+// --- Names in the pickle, and their meanings ---
 //
-// torch/serialization.py and torch/_utils.py define it. The list is fixed.
+// They are defined by torch/serialization.py and torch/_utils.py. The list is fixed.
 
 namespace {
 
@@ -41,22 +41,22 @@ constexpr TorchStorageName kTorchStorages[] = {
 
 std::string_view advice_on_global(std::string_view module, std::string_view name) {
   if (name.starts_with("Complex")) {
-    return "; store real and imaginary parts as tensors of their own";
+    return "; store real and imaginary parts as separate tensors";
   }
   if (name == "_rebuild_tensor_v3" || name == "UntypedStorage") {
-    return "; tensors of this dtype are not read, convert them before saving";
+    return "; tensors of this dtype are not supported: convert them before saving";
   }
   if (module.starts_with("numpy")) {
     return "; save torch tensors and Python numbers instead of NumPy's";
   }
-  return "; save tensors, numbers, strings, lists and dicts only, as torch.load(weights_only=True) "
+  return "; save only tensors, numbers, strings, lists and dicts, as torch.load(weights_only=True) "
          "requires";
 }
 
 [[noreturn]] void fail_arguments(std::string_view function) {
   throw Error(
       ErrorCode::kCorruptData,
-      fmt::format("the pickle calls {} with other arguments than torch.save writes", function));
+      fmt::format("the pickle calls {} with different arguments than torch.save does", function));
 }
 
 const TorchStorageName* storage_type(const PickleGlobal& global) {
@@ -78,20 +78,20 @@ void check_torch_name(std::string_view module, std::string_view name) {
   if (!is_rebuild_tensor(global) && !is_rebuild_parameter(global) && !is_ordered_dict(global) &&
       !is_torch_size(global) && storage_type(global) == nullptr) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the pickle names {}.{}, which is not read{}",
+                fmt::format("the pickle refers to {}.{}, which is not supported{}",
                             printable(module.substr(0, kShownName)),
                             printable(name.substr(0, kShownName)), advice_on_global(module, name)));
   }
 }
 
-// The elements of one or several tensors: a member of the zip.
+// A member of the zip with the elements of one or more tensors.
 struct TorchStorage {
   DType dtype = DType::kUInt8;
-  std::string key;  // the name of the member
+  std::string key;  // name of the member
   std::int64_t elements = 0;
 };
 
-// A view of a storage. All numbers count elements and are as in the file, unchecked.
+// A view of a storage. All numbers count elements; they come from the file, unchecked.
 struct TorchTensor {
   TorchStorage storage;
   std::int64_t offset = 0;
@@ -147,8 +147,8 @@ TorchTensor rebuild_tensor(const PickleGraph& graph, const std::vector<PickleId>
     if (graph.get<PickleNone>(arguments[6]) == nullptr &&
         (metadata == nullptr || !metadata->items.empty())) {
       throw Error(ErrorCode::kUnsupported,
-                  "a tensor with metadata, such as one that is negated or conjugated as a view; "
-                  "save tensor.clone() of it");
+                  "a tensor with metadata, such as a negated or conjugated view; save "
+                  "tensor.clone()");
     }
   }
   TorchTensor result{
@@ -180,7 +180,7 @@ namespace {
 
 constexpr std::string_view kPickleSuffix = "/data.pkl";
 
-// The members of the zip by their names in its one folder.
+// The members of the zip by their names in its only folder.
 class TorchMembers {
  public:
   TorchMembers(ByteView encoded, const DecodeLimits& limits)
@@ -191,7 +191,7 @@ class TorchMembers {
     });
     if (pickle == members_.end()) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("a zip of {} members without data.pkl is no file of torch.save",
+                  fmt::format("not a torch.save file: the zip has {} members but no data.pkl",
                               members_.size()));
     }
     folder_ = pickle->name.substr(0, pickle->name.size() - kPickleSuffix.size() + 1);
@@ -200,12 +200,12 @@ class TorchMembers {
     }
     if (find("constants.pkl")) {
       throw Error(ErrorCode::kUnsupported,
-                  "a TorchScript file holds a program; save its state_dict() with torch.save");
+                  "a TorchScript file contains a program; save its state_dict() with torch.save");
     }
     const std::optional<ByteView> order = find("byteorder");
     if (order && as_text(*order) != "little") {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the byte order of the file is '{}', expected is 'little'",
+                  fmt::format("expected the byte order 'little', found '{}'",
                               printable(as_text(*order).substr(0, 10))));
     }
   }
@@ -217,15 +217,15 @@ class TorchMembers {
 
  private:
   const std::vector<ZipMember> members_;
-  std::string folder_;  // with its slash
+  std::string folder_;  // with a slash at the end
   std::unordered_map<std::string, ByteView> by_name_;
 };
 
-// Makes values of the objects of the pickle.
+// Converts objects of the pickle to values.
 class TorchValues {
  public:
-  // `max_values`: a small pickle can name one list so often, in lists that it names again, that all
-  // of them written out fill any memory.
+  // `max_values` is needed because a small pickle can refer to one list many times, in lists that
+  // it also refers to many times, so that their values would fill any memory.
   TorchValues(const TorchMembers& members, const PickleGraph& graph, std::uint64_t max_values,
               const DecodeLimits& limits, BufferAllocator& memory)
       : members_(members),
@@ -234,12 +234,12 @@ class TorchValues {
         memory_(memory),
         max_values_(max_values) {}
 
-  // `depth`: lists and mappings around the object.
+  // `depth` is the number of lists and mappings around the object.
   Value value(PickleId id, int depth) {
     if (++values_ > max_values_) {
       throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("data.pkl becomes more than {} values because it names lists or "
-                              "dicts again and again",
+                  fmt::format("data.pkl expands to more than {} values because it refers to lists "
+                              "or dicts many times",
                               max_values_));
     }
     const PickleNode& node = graph_.nodes[id];
@@ -265,7 +265,7 @@ class TorchValues {
     if (is_rebuild_parameter(callable)) {
       return tensor(tensor_of_parameter(graph_, arguments));
     }
-    // Attributes, in which state_dict() has the versions of modules, are left out.
+    // Attributes, in which state_dict() stores the versions of modules, are dropped.
     if (is_ordered_dict(callable)) {
       if (!arguments.empty()) {
         fail_arguments("OrderedDict");
@@ -296,7 +296,7 @@ class TorchValues {
     }
     if (const auto* const large = std::get_if<PickleLargeInteger>(&node)) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("an integer of {} bytes is outside of int64 [-2^63, 2^63)",
+                  fmt::format("an integer of {} bytes is outside int64 [-2^63, 2^63)",
                               large->bytes.size()));
     }
     if (const auto* const number = std::get_if<double>(&node)) {
@@ -310,7 +310,7 @@ class TorchValues {
       return *bytes;
     }
     if (const auto* const persistent = std::get_if<PicklePersistentId>(&node)) {
-      torch_storage(graph_, persistent->value);  // a damaged one is reported as such
+      torch_storage(graph_, persistent->value);  // throws if the storage is damaged
     }
     throw Error(ErrorCode::kUnsupported,
                 "data.pkl has a storage, a class or a function as a value; save tensors");
@@ -345,10 +345,10 @@ class TorchValues {
       return std::to_string(*number);
     }
     throw Error(ErrorCode::kUnsupported,
-                "a key of a dict is neither a string nor an integer; save strings as keys");
+                "a dict has a key that is neither a string nor an integer; save strings as keys");
   }
 
-  // 1 and "1" are two keys in Python.
+  // 1 and "1" are different keys in Python.
   static void check_names(const Mapping& mapping) {
     std::vector<std::string_view> names;
     for (const auto& [name, value] : mapping) {
@@ -358,7 +358,7 @@ class TorchValues {
     const auto twice = std::ranges::adjacent_find(names);
     if (twice != names.end()) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("a dict has two keys that read '{}'", printable(*twice)));
+                  fmt::format("a dict has two keys that become '{}'", printable(*twice)));
     }
   }
 
@@ -400,7 +400,7 @@ class TorchValues {
     const std::optional<ByteView> bytes = members_.find("data/" + storage.key);
     if (!bytes) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the file has no member data/{}, in which a tensor is stored",
+                  fmt::format("the file has no member data/{}, which a tensor needs",
                               printable(storage.key)));
     }
     const std::size_t size = size_of(storage.dtype);
@@ -414,7 +414,7 @@ class TorchValues {
     return *bytes;
   }
 
-  // Elements of the tensor. Throws Error if one of them is outside of its storage.
+  // The number of elements of the tensor. Throws Error if one of them is outside its storage.
   static std::int64_t checked_count(const TorchTensor& tensor, const TorchStorage& storage) {
     const std::optional<std::int64_t> count = element_count(tensor.shape);
     const bool is_any_negative =
@@ -428,8 +428,8 @@ class TorchValues {
     }
     if (!count || is_any_negative || is_too_far || (*count > 0 && last >= storage.elements)) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("a tensor of the shape ({}) with the strides ({}) from element {} is "
-                              "outside of data/{}, which has {} elements",
+                  fmt::format("a tensor with shape ({}) and strides ({}) from element {} exceeds "
+                              "data/{}, which has {} elements",
                               fmt::join(tensor.shape, ", "), fmt::join(tensor.strides, ", "),
                               tensor.offset, printable(storage.key), storage.elements));
     }
@@ -439,8 +439,8 @@ class TorchValues {
   void check_depth(int depth) const {
     if (depth > limits_.max_depth) {
       throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("data.pkl has more than {} lists and dicts in one another "
-                              "(DecodeLimits::max_depth), or one that contains itself",
+                  fmt::format("lists and dicts in data.pkl are nested more than {} deep "
+                              "(DecodeLimits::max_depth), or contain themselves",
                               limits_.max_depth));
     }
   }
@@ -455,7 +455,7 @@ class TorchValues {
   const DecodeLimits& limits_;
   BufferAllocator& memory_;
   const std::uint64_t max_values_;
-  std::unordered_map<PickleId, Tensor> tensors_;  // that are made
+  std::unordered_map<PickleId, Tensor> tensors_;  // already converted
   std::uint64_t values_ = 0;
   std::uint64_t bytes_ = 0;
 };
@@ -467,10 +467,11 @@ void check_is_zip(ByteView encoded) {
   }
   if (text.starts_with('\x80')) {
     throw Error(ErrorCode::kUnsupported,
-                "the file is a plain pickle, as of torch.save before 1.6 or of pickle.dump; load "
-                "and save it again with torch.save of a later version");
+                "the file is a plain pickle, written by torch.save before 1.6 or pickle.dump; load "
+                "it and save it again with torch.save of a later version");
   }
-  throw Error(ErrorCode::kCorruptData, "no file of torch.save: it must begin with PK, as a zip");
+  throw Error(ErrorCode::kCorruptData,
+              "not a torch.save file: it must begin with PK, as a zip does");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace energon {
 namespace {
 
-// Positions of `mapping`, ordered by name and then position.
+// Positions in `mapping`, ordered by name and then by position.
 std::vector<std::size_t> positions_by_name(const Mapping& mapping) {
   std::vector<std::size_t> result(mapping.size());
   std::iota(result.begin(), result.end(), std::size_t{0});
@@ -22,7 +22,7 @@ std::vector<std::size_t> positions_by_name(const Mapping& mapping) {
   return result;
 }
 
-// Without memory of its own, for few names.
+// Allocates no memory; for few names.
 bool has_equal_names(const Mapping& mapping) {
   for (std::size_t i = 1; i < mapping.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -83,8 +83,8 @@ void ValueBuilder::add(Value value) {
 void ValueBuilder::add_unsigned(std::uint64_t value) {
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the number {} at {} is outside of int64 [-2^63, 2^63); write it as a "
-                            "text or as a floating-point number",
+                fmt::format("the number {} at {} is outside int64 [-2^63, 2^63); write it as a "
+                            "string or a floating-point number",
                             value, place_()));
   }
   add(static_cast<std::int64_t>(value));
@@ -93,7 +93,7 @@ void ValueBuilder::add_unsigned(std::uint64_t value) {
 void ValueBuilder::begin(Value container) {
   if (open_.size() >= static_cast<std::size_t>(std::max(limits_.max_depth, 0))) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("at {}, more than {} lists and mappings lie in one another "
+                fmt::format("at {}, lists and mappings are nested more than {} deep "
                             "(DecodeLimits::max_depth)",
                             place_(), limits_.max_depth));
   }

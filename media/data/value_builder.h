@@ -1,7 +1,7 @@
-// Builds a Value from the events of a reader of JSON, MessagePack or CBOR. Internal to media/data.
+// Builds a Value from the events of a JSON, MessagePack or CBOR reader. Internal to media/data.
 //
-// Refuses nesting above the limit, and values that take much more memory than their encoded form
-// may: a list of ones takes two bytes an element in JSON and tens of bytes here.
+// Enforces the limits on nesting and on memory: a list of ones takes two bytes per element in JSON
+// and tens of bytes here.
 
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace energon {
 
-/// A name that comes twice keeps its first place and its last value, as in Python's dict. Takes
-/// O(n log n).
+/// Removes duplicate names: each keeps its first position and its last value, as in Python's dict.
+/// Takes O(n log n).
 void keep_last_of_each_name(Mapping& mapping);
 
-/// The bytes for nlohmann's readers; counts in `read` how far they have come.
+/// Iterates over bytes for nlohmann's readers, and counts in `read` the bytes they have consumed.
 class CountingIterator {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -46,24 +46,25 @@ class CountingIterator {
   std::size_t* read_;
 };
 
-/// Events come in the order of the encoded data, and as many end() as begin_...(): the reader sees
-/// to it. Not thread-safe.
+/// Requires: events arrive in the order of the encoded data, with one end() per begin_...(). Not
+/// thread-safe.
 class ValueBuilder {
  public:
-  /// `place` says where the reader is, for messages: "byte 17". Both must outlive the builder.
+  /// `place` returns the position of the reader for messages, such as "byte 17". Both must outlive
+  /// the builder.
   ValueBuilder(const DecodeLimits& limits, const std::function<std::string()>& place)
       : limits_(limits), place_(place) {}
 
   // The following throw Error (kResourceExhausted) above a limit.
 
   void add(Value value);
-  /// Throws Error (kUnsupported) if the number is above int64.
+  /// Throws Error (kUnsupported) if the number exceeds int64.
   void add_unsigned(std::uint64_t value);
   void begin_list() { begin(List()); }
   void begin_mapping() { begin(Mapping()); }
   /// The name of the next value. Requires: a mapping is open and the last name has its value.
   void name(std::string name);
-  /// Closes the list or mapping that was opened last.
+  /// Closes the last open list or mapping.
   void end();
 
   /// The whole value. Requires: all lists and mappings are closed.
@@ -77,7 +78,7 @@ class ValueBuilder {
   const DecodeLimits& limits_;
   const std::function<std::string()>& place_;
   std::vector<Value> open_;
-  std::vector<std::string> names_;  // one for each open mapping that waits for a value
+  std::vector<std::string> names_;  // one per open mapping that waits for a value
   Value root_ = Null();
   std::uint64_t bytes_ = 0;
 };

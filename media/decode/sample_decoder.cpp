@@ -11,9 +11,6 @@
 #include "io/error.h"
 #include "media/av/av_decoder.h"
 #include "media/data/documents.h"
-#include "media/data/gzip.h"
-#include "media/data/tensor_files.h"
-#include "media/data/text.h"
 #include "media/image/image_decoder.h"
 
 namespace energon {

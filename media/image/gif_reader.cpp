@@ -1,5 +1,5 @@
-// The first image of a GIF through giflib. Where it does not cover the canvas, the canvas has the
-// transparent color or else the first of the palette, as in Pillow.
+// Decodes the first image of a GIF with giflib. Where the image does not cover the canvas, the
+// canvas has the transparent color, or else the first color of the palette, as in Pillow.
 
 #include <algorithm>
 #include <array>
@@ -20,14 +20,13 @@
 
 namespace energon {
 
-// --- Blocks (GIF89a specification, section 11 and following) ---
+// --- Blocks (GIF89a specification, sections 11 and following) ---
 
 namespace {
 
 struct GifBlocks {
   std::int64_t frames = 0;  ///< image descriptors
-  /// Index of the color of the first image that is transparent, from its graphic control
-  /// extension.
+  /// Index of the transparent color of the first image, from its graphic control extension.
   std::optional<int> transparent = std::nullopt;
 };
 
@@ -37,7 +36,7 @@ constexpr unsigned kGraphicControl = 0xF9;
 constexpr unsigned kHasTransparent = 0x01;
 constexpr unsigned kHasColorTable = 0x80;
 
-// A place in the blocks that does not pass their end.
+// A position in the blocks that never passes their end.
 class GifWalk {
  public:
   explicit GifWalk(ByteView bytes) : bytes_(bytes) {}
@@ -48,7 +47,7 @@ class GifWalk {
     return ahead < bytes_.size() - at_ ? std::to_integer<unsigned>(bytes_[at_ + ahead]) : 0;
   }
   void skip(std::size_t count) { at_ = count < bytes_.size() - at_ ? at_ + count : bytes_.size(); }
-  /// The packed field says whether a color table follows and how large it is.
+  /// `packed` contains whether a color table follows, and its size.
   void skip_color_table(unsigned packed) {
     if ((packed & kHasColorTable) != 0) {
       skip(std::size_t{3} << ((packed & 7U) + 1));
@@ -66,8 +65,8 @@ class GifWalk {
   std::size_t at_ = 0;
 };
 
-/// Walks the blocks without expanding them; ends where they are damaged. Requires: `encoded` begins
-/// with a GIF signature.
+/// Walks the blocks without expanding them; stops where they are damaged. Requires: `encoded`
+/// begins with a GIF signature.
 GifBlocks gif_blocks(ByteView encoded) {
   constexpr std::size_t kHeaderBytes = 13;
   constexpr std::size_t kDescriptorBytes = 10;
@@ -194,7 +193,7 @@ void GifReader::find_image() {
   }
 }
 
-// Where the image lies on the canvas.
+// The box of the image on the canvas.
 PixelBox GifReader::place() const {
   const GifImageDesc& image = gif_->Image;
   const PixelBox box = {image.Left, image.Top, image.Width, image.Height};
@@ -247,7 +246,7 @@ void GifReader::read(RowWriter& rows) {
       put_line(rows, y, line.data(), colors);
     }
   }
-  // An interlaced image comes in four passes; otherwise the one pass is all rows.
+  // An interlaced image is stored in four passes, any other in a single pass.
   struct Pass {
     std::int64_t first, step;
   };

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -16,6 +16,87 @@
 
 namespace energon {
 
+// --- Formats and headers ---
+
+namespace {
+
+constexpr std::string_view kFormatNames[] = {"JPEG", "PNG", "WebP", "GIF", "TIFF"};
+
+struct Beginning {
+  std::string_view bytes;
+  ImageFormat format;
+};
+
+// With explicit lengths, because some contain zeros.
+constexpr std::array kBeginnings = {
+    Beginning{{"\xFF\xD8\xFF", 3}, ImageFormat::kJpeg},
+    Beginning{{"\x89PNG\r\n\x1A\n", 8}, ImageFormat::kPng},
+    Beginning{{"GIF87a", 6}, ImageFormat::kGif},
+    Beginning{{"GIF89a", 6}, ImageFormat::kGif},
+    Beginning{{"II*\0", 4}, ImageFormat::kTiff},
+    Beginning{{"MM\0*", 4}, ImageFormat::kTiff},
+    Beginning{{"II+\0", 4}, ImageFormat::kTiff},
+    Beginning{{"MM\0+", 4}, ImageFormat::kTiff},
+};
+
+struct ForeignBeginning {
+  std::size_t offset;
+  std::string_view bytes;
+  std::string_view name;
+};
+
+constexpr std::array kForeign = {
+    ForeignBeginning{0, "BM", "BMP"},
+    ForeignBeginning{4, "ftypavif", "AVIF"},
+    ForeignBeginning{4, "ftyphei", "HEIC"},
+    ForeignBeginning{4, "ftypmif1", "HEIF"},
+    ForeignBeginning{0, {"\xFF\x0A", 2}, "JPEG XL"},
+    ForeignBeginning{0, {"\0\0\0\x0CJXL ", 8}, "JPEG XL"},
+    ForeignBeginning{0, {"\0\0\0\x0CjP  ", 8}, "JPEG 2000"},
+    ForeignBeginning{0, {"\xFF\x4F\xFF\x51", 4}, "JPEG 2000"},
+    ForeignBeginning{0, "8BPS", "Photoshop"},
+    ForeignBeginning{0, "v/1\x01", "OpenEXR"},
+    ForeignBeginning{0, {"\0\0\x01\0", 4}, "ICO"},
+    ForeignBeginning{0, "<svg", "SVG"},
+};
+
+bool has_at(std::string_view text, std::size_t offset, std::string_view bytes) {
+  return text.size() >= offset && text.substr(offset, bytes.size()) == bytes;
+}
+
+}  // namespace
+
+std::string_view to_string(ImageFormat format) { return kFormatNames[static_cast<int>(format)]; }
+
+std::optional<ImageFormat> image_format_of(ByteView encoded) {
+  const std::string_view text = as_text(encoded);
+  for (const Beginning& beginning : kBeginnings) {
+    if (text.starts_with(beginning.bytes)) {
+      return beginning.format;
+    }
+  }
+  if (text.starts_with("RIFF") && has_at(text, 8, "WEBP")) {
+    return ImageFormat::kWebp;
+  }
+  return std::nullopt;
+}
+
+std::string_view foreign_image_format(ByteView encoded) {
+  for (const ForeignBeginning& foreign : kForeign) {
+    if (has_at(as_text(encoded), foreign.offset, foreign.bytes)) {
+      return foreign.name;
+    }
+  }
+  return {};
+}
+
+ImageInfo probe_image(ByteView encoded, const DecodeLimits& limits) {
+  const std::unique_ptr<ImageReader> reader = open_image(encoded, limits);
+  ImageInfo info = reader->info();
+  info.frames = reader->frames();
+  return info;
+}
+
 // --- Names of modes ---
 
 namespace {
@@ -25,7 +106,7 @@ constexpr std::array<std::string_view, 17> kModeNames = {
     "torchl8",   "torchrgb8", "torchrgba8", "torchl", "torchrgb", "torch",
     "torchrgba", "pill",      "pil",        "pilrgb", "pilrgba"};
 
-// Removes `word` from the begin or the end of `text` and says whether it was there.
+// Remove `word` from the beginning or the end of `text`; false if it was not there.
 bool take_prefix(std::string_view& text, std::string_view word) {
   const bool found = text.starts_with(word);
   text.remove_prefix(found ? word.size() : 0);
@@ -66,7 +147,7 @@ std::span<const std::string_view> image_mode_names() { return kModeNames; }
 
 namespace {
 
-/// Channels of the result for an image that has `stored` ones.
+/// Channels of the result for an image with `stored` channels.
 constexpr int output_channels(ImageChannels wanted, int stored) {
   switch (wanted) {
     case ImageChannels::kGray:
@@ -101,8 +182,8 @@ void check_memory(const TensorSpec& spec, std::span<std::byte> to) {
   const std::size_t bytes = tensor_bytes(spec.dtype, spec.shape);
   if (to.size() != bytes) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the image takes {} bytes, but there are {} for it; probe() tells the "
-                            "shape",
+                fmt::format("the image needs {} bytes, but the memory for it has {}; probe() "
+                            "returns the shape",
                             bytes, to.size()));
   }
   if (reinterpret_cast<std::uintptr_t>(to.data()) % size_of(spec.dtype) != 0) {
@@ -161,7 +242,7 @@ void check_crop(const PixelBox& crop, std::int64_t width, std::int64_t height) {
   }
 }
 
-// At most `size`; 0 and less mean all of it.
+// At most `size`; 0 and less mean `size`.
 std::int64_t least_size(std::int64_t wanted, std::int64_t size) {
   return wanted <= 0 ? size : std::min(wanted, size);
 }

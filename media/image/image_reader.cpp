@@ -11,7 +11,7 @@
 
 #include "io/error.h"
 
-// Set to 1 or 0 by the build: whether the library of the codec is there.
+// Set to 1 or 0 by the build: whether the library of the codec is available.
 #if !defined(ENERGON_HAS_JPEG) || !defined(ENERGON_HAS_PNG) || !defined(ENERGON_HAS_WEBP) || \
     !defined(ENERGON_HAS_GIF) || !defined(ENERGON_HAS_TIFF)
 #error "ENERGON_HAS_JPEG, _PNG, _WEBP, _GIF and _TIFF must be 1 or 0"
@@ -60,7 +60,7 @@ Error unknown_format(ByteView encoded) {
   if (const std::string_view name = foreign_image_format(encoded); !name.empty()) {
     return {
         ErrorCode::kUnsupported,
-        fmt::format("{} images are not read; convert it to JPEG, PNG, WebP, GIF or TIFF", name)};
+        fmt::format("{} images are not supported; convert to JPEG, PNG, WebP, GIF or TIFF", name)};
   }
   if (encoded.empty()) {
     return {ErrorCode::kCorruptData, "the image is empty: it has 0 bytes"};

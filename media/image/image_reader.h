@@ -1,8 +1,8 @@
-// What a codec has to give: one image that is opened, told what is wanted, and then read into a
+// The interface of an image codec: open an image, request a region and scale, read rows into a
 // RowWriter. Internal to media/image.
 //
-// A new codec is a class with this interface in its own file, an open_…() below, and a line in
-// image_reader.cpp.
+// To add a codec, implement the interface in its own file, declare its open_…() below, and add a
+// line to image_reader.cpp.
 
 #pragma once
 
@@ -14,46 +14,44 @@
 
 #include "io/bytes.h"
 #include "media/decode_limits.h"
-#include "media/image/image_info.h"
-#include "media/image/pixel_box.h"
+#include "media/image/image_decoder.h"
 #include "media/image/row_writer.h"
 
 namespace energon {
 
-/// What start() shall prepare.
+/// A request to start().
 struct ReadPlan {
-  /// In stored pixels; inside the image.
+  /// In stored pixels; must be inside the image.
   PixelBox crop;
-  /// As in RegionRequest, in the directions of the stored image; at most the crop's size.
+  /// As in RegionRequest, but for the stored image, before orientation; at most the crop's size.
   std::int64_t least_width = 0;
   std::int64_t least_height = 0;
-  /// Channels that will be made of the rows. A codec may give them at once or leave it to
-  /// RowWriter.
+  /// Channels of the result. A codec may produce them itself or leave the conversion to RowWriter.
   int channels = 0;
 };
 
-/// What read() will give.
+/// The rows that read() will produce.
 struct ReadResult {
   RowFormat rows;
-  FractionalBox box;  ///< the crop in them
+  FractionalBox box;  ///< the crop within the rows
 };
 
-/// Constructors check DecodeLimits::max_pixels. Calls: info() and frames() at any time, start()
-/// once, then read() once. The encoded bytes outlive the reader. Not thread-safe.
+/// Constructors check DecodeLimits::max_pixels. Call info() and frames() at any time, start() once,
+/// then read() once. The encoded bytes must outlive the reader. Not thread-safe.
 class ImageReader {
  public:
   virtual ~ImageReader() = default;
 
-  /// All but `frames`.
+  /// Without `frames`.
   virtual const ImageInfo& info() const = 0;
   virtual std::int64_t frames() { return 1; }
 
-  /// Checks memory that the codec itself needs. By default the whole image is given.
+  /// Checks the memory that the codec itself needs. By default, read() produces the whole image.
   virtual ReadResult start(const ReadPlan& plan);
   virtual void read(RowWriter& rows) = 0;
 };
 
-// Throw as probe_image(). Each is defined only in builds that have its library.
+// Throw as probe_image(). Each is defined only in builds with its library.
 std::unique_ptr<ImageReader> open_jpeg(ByteView encoded, const DecodeLimits& limits);
 std::unique_ptr<ImageReader> open_png(ByteView encoded, const DecodeLimits& limits);
 std::unique_ptr<ImageReader> open_webp(ByteView encoded, const DecodeLimits& limits);
@@ -66,8 +64,8 @@ std::unique_ptr<ImageReader> open_image(ByteView encoded, const DecodeLimits& li
 
 // --- For codecs ---
 
-/// width * height * pixel_bytes, or the greatest number where that is more: sizes of images in
-/// memory cannot overflow. None is negative.
+/// width * height * pixel_bytes, or the largest number if the product overflows. Requires: no
+/// argument is negative.
 constexpr std::uint64_t image_bytes(std::int64_t width, std::int64_t height,
                                     std::int64_t pixel_bytes) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
@@ -79,15 +77,14 @@ constexpr std::uint64_t image_bytes(std::int64_t width, std::int64_t height,
   return bytes;
 }
 
-/// check_decoded_bytes() of that.
+/// check_decoded_bytes() of image_bytes().
 inline void check_image_bytes(const char* what, std::int64_t width, std::int64_t height,
                               std::int64_t pixel_bytes, const DecodeLimits& limits) {
   check_decoded_bytes(what, image_bytes(width, height, pixel_bytes), limits);
 }
 
-/// Runs `body`, which calls a C library that leaves by longjmp(); false if it left by
-/// longjmp(jump). Requires: `body` and what it calls have no object with a destructor, for those
-/// would not be destroyed.
+/// Runs `body`, which calls a C library that reports errors by longjmp(jump); false if it did.
+/// Requires: neither `body` nor its callees have objects with destructors, which would not run.
 template <class Body>
 bool runs_to_end(std::jmp_buf& jump, const Body& body) {
   if (setjmp(jump) != 0) {

@@ -1,17 +1,18 @@
-// JPEG through libjpeg-turbo: scanlines are written where RowWriter says, parts are decoded alone.
+// Decodes JPEG with libjpeg-turbo: writes scanlines to the memory of RowWriter, and decodes only
+// the requested region.
 
 #include <algorithm>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>  // which jpeglib.h needs and does not include
+#include <cstdio>  // needed by jpeglib.h, which does not include it
 #include <functional>
 #include <memory>
 #include <string>
 
 #include <fmt/format.h>
 
-// The first tells the second which messages this version has.
+// jpeglib.h must come first: it selects the messages in jerror.h.
 // clang-format off
 #include <jpeglib.h>
 #include <jerror.h>
@@ -33,10 +34,10 @@ constexpr unsigned kApp1 = 0xE1;
 constexpr unsigned kStartOfScan = 0xDA;
 constexpr unsigned kEndOfImage = 0xD9;
 
-// TEM, RSTn and SOI have no length after them.
+// TEM, RSTn and SOI are not followed by a length.
 bool stands_alone(unsigned marker) { return marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8); }
 
-/// Walks the segments in front of the pixels. 1 if none tells an orientation or they are damaged.
+/// Walks the segments before the pixels. 1 if none contains an orientation or they are damaged.
 int jpeg_orientation(ByteView encoded) {
   const auto byte = [&](std::size_t at) { return std::to_integer<unsigned>(encoded[at]); };
   std::size_t at = 2;  // after SOI
@@ -72,15 +73,15 @@ int jpeg_orientation(ByteView encoded) {
 
 namespace {
 
-/// One decompression by libjpeg-turbo whose errors and warnings become Errors.
+/// One decompression by libjpeg-turbo. Turns its errors and warnings into Errors.
 ///
-/// Holds the state of libjpeg and reads from `encoded`, which outlives it. All calls of libjpeg go
-/// through call(). Not thread-safe.
+/// Owns the state of libjpeg and reads from `encoded`, which must outlive it. All calls to libjpeg
+/// go through call(). Not thread-safe.
 ///
-/// Warnings end the decompression like errors, but for those that cannot change pixels: an unknown
-/// revision of JFIF, an unknown color transform of Adobe (YCbCr is assumed), a damaged color
-/// profile, bytes between segments, and wrong spectral parameters in a sequential scan. So do more
-/// than 500 scans, which a small file can have to keep the decoder busy.
+/// Warnings end the decompression like errors, except those that cannot affect pixels: an unknown
+/// JFIF revision, an unknown Adobe color transform (YCbCr is assumed), a damaged color profile,
+/// bytes between segments, and wrong spectral parameters in a sequential scan. More than 500 scans,
+/// with which a small file could keep the decoder busy, are an error too.
 class JpegSession {
  public:
   /// Reads the header.
@@ -93,7 +94,7 @@ class JpegSession {
   const jpeg_decompress_struct& libjpeg() const { return libjpeg_; }
 
   /// Runs `body`, which must have no objects with destructors. Throws Error: kCorruptData,
-  /// kUnsupported or kResourceExhausted, with the words of libjpeg, the row and the byte offset.
+  /// kUnsupported or kResourceExhausted, with libjpeg's message, the row and the byte offset.
   template <class Body>
   void call(const Body& body) {
     if (!runs_to_end(errors_.jump, body)) {
@@ -102,7 +103,7 @@ class JpegSession {
   }
 
  private:
-  // libjpeg knows only `base`, which is first.
+  // libjpeg sees only `base`, which must be first.
   struct Errors {
     jpeg_error_mgr base;
     std::jmp_buf jump;
@@ -174,7 +175,7 @@ JpegSession::JpegSession(ByteView encoded) : encoded_(encoded), libjpeg_{}, erro
   };
   if (!runs_to_end(errors_.jump, begin)) {
     const Error error = failure();
-    jpeg_destroy_decompress(&libjpeg_);  // there will be no destructor
+    jpeg_destroy_decompress(&libjpeg_);  // the destructor will not run
     throw error;
   }
 }
@@ -201,8 +202,8 @@ void JpegSession::on_progress(j_common_ptr libjpeg) {
   }
 }
 
-// What libjpeg has not taken yet is behind this place. When it runs out of bytes, its source goes
-// on with an end marker of its own.
+// The position up to which libjpeg has consumed the data. When it runs out of bytes, its source
+// continues with an end marker of its own.
 std::size_t JpegSession::offset() const {
   if (libjpeg_.src == nullptr || libjpeg_.src->next_input_byte == nullptr) {
     return 0;
@@ -217,8 +218,7 @@ std::size_t JpegSession::offset() const {
 Error JpegSession::failure() const {
   if (errors_.too_many_scans) {
     return {ErrorCode::kResourceExhausted,
-            fmt::format("the JPEG has more than {} scans, none that is meant for use does",
-                        kMostScans)};
+            fmt::format("the JPEG has more than {} scans, which no real image needs", kMostScans)};
   }
   const ErrorCode code = code_of(errors_.base.msg_code);
   const std::string place =
@@ -227,7 +227,7 @@ Error JpegSession::failure() const {
           : fmt::format("at row {} of {}, byte {} of {}", libjpeg_.output_scanline,
                         libjpeg_.output_height, offset(), encoded_.size());
   const char* fault =
-      code == ErrorCode::kUnsupported ? "is of a kind that is not read" : "is damaged";
+      code == ErrorCode::kUnsupported ? "uses an unsupported feature" : "is damaged";
   return {code, fmt::format("the JPEG {} {}: {}", fault, place, errors_.message)};
 }
 
@@ -237,8 +237,8 @@ Error JpegSession::failure() const {
 
 namespace {
 
-// Scalings M/8 by which libjpeg-turbo decodes with vector instructions. The others are slower than
-// the next larger one of these.
+// Scales M/8 for which libjpeg-turbo uses vector instructions. Other scales are slower than the
+// next larger one of these.
 constexpr int kScales[] = {1, 2, 4, 8};
 
 constexpr std::int64_t kMostRowsAtOnce = 16;
@@ -277,7 +277,7 @@ JpegReader::JpegReader(ByteView encoded, const DecodeLimits& limits)
   check_pixels("the JPEG", libjpeg.image_width, libjpeg.image_height, limits);
   if (libjpeg.num_components != 1 && libjpeg.num_components != 3 && libjpeg.num_components != 4) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the JPEG has {} components; 1 (gray), 3 (color) and 4 (CMYK) are read",
+                fmt::format("the JPEG has {} components; supported: 1 (gray), 3 (color), 4 (CMYK)",
                             libjpeg.num_components));
   }
   info_ = {.format = ImageFormat::kJpeg,
@@ -321,11 +321,11 @@ void JpegReader::check_coefficients() const {
   }
 }
 
-// libjpeg smooths blocks of which scans are missing by their neighbors. Of those it knows only the
-// ones that are decoded. `coef_bits`: for each coefficient, low bits that no scan has brought, or
-// -1.
+// Whether libjpeg smooths blocks with missing scans by their neighbors; it sees only decoded
+// neighbors. `coef_bits` contains, for each coefficient, the number of low bits that no scan has
+// provided, or -1.
 bool JpegReader::smooths() const {
-  constexpr int kCoefficients = 10;  // that libjpeg's smoothing looks at
+  constexpr int kCoefficients = 10;  // used by libjpeg's smoothing
   const jpeg_decompress_struct& libjpeg = session_.libjpeg();
   if (!libjpeg.progressive_mode || libjpeg.coef_bits == nullptr) {
     return false;
@@ -337,7 +337,7 @@ bool JpegReader::smooths() const {
                      });
 }
 
-// Columns are decoded in whole blocks: [begin, end) grows to both sides.
+// Columns are decoded in whole blocks, so [begin, end) grows on both sides.
 void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
   jpeg_decompress_struct& libjpeg = session_.libjpeg();
   const std::int64_t all = libjpeg.output_width;
@@ -348,7 +348,7 @@ void JpegReader::read_columns(std::int64_t begin, std::int64_t end) {
                     return component.h_samp_factor * component.DCT_scaled_size != block;
                   });
   if (upsamples) {  // a pixel depends on its neighbors' colors
-    // libjpeg upsamples a single column of colors in another way than several.
+    // libjpeg upsamples a single column of colors differently.
     const std::int64_t least = std::int64_t{2} * libjpeg.max_h_samp_factor;
     begin = std::max<std::int64_t>(begin - 1, 0);
     end = std::min(std::max(end + 1, begin / block * block + least), all);
@@ -434,7 +434,7 @@ void JpegReader::read(RowWriter& rows) {
     }
     y += count;
   }
-  if (whole_) {  // sees that the end is there
+  if (whole_) {  // checks that the end is there
     session_.call([&] { jpeg_finish_decompress(&libjpeg); });
   }
 }

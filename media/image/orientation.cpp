@@ -7,11 +7,11 @@ namespace energon {
 namespace {
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
-constexpr std::uint32_t kShort = 3;  // the types of TIFF that an orientation is found with
+constexpr std::uint32_t kShort = 3;  // TIFF types with which orientations occur
 constexpr std::uint32_t kLong = 4;
 constexpr std::size_t kEntryBytes = 12;
 
-// Numbers of a TIFF structure. Those after its end are absent.
+// Reads numbers of a TIFF structure. Numbers after its end are absent.
 class ExifNumbers {
  public:
   ExifNumbers(ByteView bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}

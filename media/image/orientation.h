@@ -1,17 +1,17 @@
-// The eight orientations that EXIF 2.32 (tag 274, 0x0112) and TIFF 6.0 have in common.
+// The eight orientations of EXIF 2.32 (tag 274, 0x0112) and TIFF 6.0.
 //
-// In terms of the stored image: 2 mirrors left and right, 3 turns by 180 degrees, 4 mirrors top and
-// bottom, 5 transposes, 6 turns by 90 degrees clockwise, 7 transposes along the other diagonal, 8
-// turns by 90 degrees counterclockwise. Internal to media/image.
+// Applied to the stored image, 2 mirrors left and right, 3 rotates by 180 degrees, 4 mirrors top
+// and bottom, 5 transposes, 6 rotates by 90 degrees clockwise, 7 transposes along the other
+// diagonal, 8 rotates by 90 degrees counterclockwise. Internal to media/image.
 
 #pragma once
 
 #include "io/bytes.h"
-#include "media/image/pixel_box.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 
-/// Columns become rows: width and height change places.
+/// Columns become rows: width and height are swapped.
 constexpr bool transposes(int orientation) { return orientation >= 5; }
 /// The stored columns run from the right (or, transposed, from the bottom).
 constexpr bool mirrors_columns(int orientation) {
@@ -22,7 +22,8 @@ constexpr bool mirrors_rows(int orientation) {
   return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
 }
 
-/// Where `box` of a stored image of width * height comes to lie when the orientation is applied.
+/// The place of a stored image's `box` after the orientation is applied. width and height are those
+/// of the stored image.
 template <class Number>
 BoxOf<Number> oriented_box(BoxOf<Number> box, int orientation, Number width, Number height) {
   if (mirrors_columns(orientation)) {
@@ -34,8 +35,8 @@ BoxOf<Number> oriented_box(BoxOf<Number> box, int orientation, Number width, Num
   return transposes(orientation) ? BoxOf<Number>{box.y, box.x, box.height, box.width} : box;
 }
 
-/// The other way: which stored pixels `box` of the oriented image is. width and height are those of
-/// the stored image.
+/// The inverse: the stored pixels of an oriented image's `box`. width and height are those of the
+/// stored image.
 template <class Number>
 BoxOf<Number> stored_box(BoxOf<Number> box, int orientation, Number width, Number height) {
   if (transposes(orientation)) {
@@ -50,8 +51,8 @@ BoxOf<Number> stored_box(BoxOf<Number> box, int orientation, Number width, Numbe
   return box;
 }
 
-/// The orientation in an EXIF block, which begins with a TIFF header or with "Exif\0\0" and one. 1
-/// if there is none or it is damaged.
+/// The orientation in an EXIF block, which begins with a TIFF header, optionally after "Exif\0\0".
+/// 1 if it is absent or damaged.
 int exif_orientation(ByteView exif);
 
 }  // namespace energon

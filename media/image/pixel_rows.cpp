@@ -1,4 +1,4 @@
-// Highway compiles this file once for each set of instructions and takes the best at run time. It
+// Highway compiles this file once per instruction set and selects the best at run time. The file
 // cannot be part of a unity build.
 
 #include "media/image/pixel_rows.h"
@@ -18,8 +18,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 1 / maximum in two parts, the first so short that its product with a value is exact. Their sum is
-// then rounded once, which for each of the 256 or 65536 values is the correctly rounded quotient.
+// 1 / maximum in two parts, the first short enough that its product with a value is exact. The sum
+// of both products is rounded once; for each of the 256 or 65536 values it is the correctly rounded
+// quotient.
 template <class In>
 struct Reciprocal;
 template <>
@@ -99,7 +100,7 @@ void SplitAny(const In* row, std::int64_t width, int channels, In* planes, std::
   }
 }
 
-// In two steps over pieces that stay in the first cache.
+// In two steps, over pieces that fit into the L1 cache.
 template <class In>
 void SplitAndScale(const In* row, std::int64_t width, int channels, float* planes,
                    std::ptrdiff_t step) {
@@ -173,13 +174,13 @@ void scale_row(const std::uint16_t* row, std::int64_t values, float* to) {
 
 namespace {
 
-// Luma of ITU-R BT.601 in units of 1/65536; of 16-bit values it just fits.
+// Luma of ITU-R BT.601 in units of 1/65536; with 16-bit values it just fits.
 template <class T>
 T gray_of(const T* rgb) {
   return static_cast<T>((rgb[0] * 19595U + rgb[1] * 38470U + rgb[2] * 7471U + 0x8000U) >> 16U);
 }
 
-// The loops are compiled for each pair of channel counts.
+// One loop is compiled for each pair of channel counts.
 template <int kFrom, int kTo, class T>
 void change(const T* row, std::int64_t width, T* to) {
   constexpr bool kFromColor = kFrom >= 3;

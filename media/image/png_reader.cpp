@@ -1,4 +1,4 @@
-// PNG through libpng: rows are written where RowWriter says; an interlaced image is put together
+// Decodes PNG with libpng: writes rows to the memory of RowWriter. An interlaced image is assembled
 // first.
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace energon {
 
 namespace {
 
-/// What the chunks of a PNG tell besides its pixels.
+/// Metadata in the chunks of a PNG.
 struct PngExtras {
-  int orientation = 1;      ///< of the chunk eXIf
-  std::int64_t frames = 1;  ///< of the chunk acTL of an animation
+  int orientation = 1;      ///< from the chunk eXIf
+  std::int64_t frames = 1;  ///< from the chunk acTL of an animation
 };
 
 constexpr std::size_t kSignatureBytes = 8;
@@ -43,7 +43,7 @@ std::uint32_t big_endian_u32(ByteView bytes, std::size_t at) {
   return value;
 }
 
-/// Walks the chunks without checking or expanding them; ends where they are damaged.
+/// Walks the chunks without checking or expanding them; stops where they are damaged.
 PngExtras png_extras(ByteView encoded) {
   PngExtras extras;
   std::size_t at = kSignatureBytes;
@@ -70,14 +70,14 @@ PngExtras png_extras(ByteView encoded) {
 
 namespace {
 
-/// One PNG that is read by libpng, whose errors become Errors.
+/// One PNG read by libpng. Turns its errors into Errors.
 ///
-/// Holds the state of libpng and reads from `encoded`, which outlives it. All calls of libpng that
-/// can fail go through call(). Chunks that do not change pixels are skipped; libpng's warnings then
-/// are of no interest. Not thread-safe.
+/// Owns the state of libpng and reads from `encoded`, which must outlive it. All calls to libpng
+/// that can fail go through call(). Chunks that do not affect pixels are skipped, so libpng's
+/// warnings can be ignored. Not thread-safe.
 class PngSession {
  public:
-  /// Reads what is in front of the pixels.
+  /// Reads the chunks before the pixels.
   explicit PngSession(ByteView encoded);
   ~PngSession();
   PngSession(const PngSession&) = delete;
@@ -87,7 +87,7 @@ class PngSession {
   png_info* png_header() { return info_; }
 
   /// Runs `body`, which must have no objects with destructors. Throws Error (kCorruptData, or
-  /// kResourceExhausted if memory ended) with the words of libpng, the row and the byte offset.
+  /// kResourceExhausted if out of memory) with libpng's message, the row and the byte offset.
   template <class Body>
   void call(const Body& body) {
     if (!runs_to_end(state_.jump, body)) {
@@ -98,7 +98,7 @@ class PngSession {
  private:
   static constexpr std::size_t kMostText = 160;
 
-  // What the callbacks see.
+  // The state of the callbacks.
   struct State {
     ByteView encoded;
     std::size_t offset;
@@ -129,15 +129,15 @@ PngSession::PngSession(ByteView encoded)
     }
     png_set_read_fn(png_, &state_, on_read);
     png_set_user_limits(png_, kMostPngSize, kMostPngSize);
-    // A negative count: all chunks but those that pixels are made of.
+    // A negative count means all chunks except those with pixels.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
   };
   const bool done = runs_to_end(state_.jump, begin);
   if (!done || info_ == nullptr) {
     const Error error =
-        done ? Error(ErrorCode::kResourceExhausted, "no memory is left for libpng") : failure();
-    png_destroy_read_struct(&png_, &info_, nullptr);  // there will be no destructor
+        done ? Error(ErrorCode::kResourceExhausted, "libpng is out of memory") : failure();
+    png_destroy_read_struct(&png_, &info_, nullptr);  // the destructor will not run
     throw error;
   }
 }
@@ -157,7 +157,7 @@ void PngSession::on_warning(png_struct* /*png*/, const char* /*message*/) {}
 void PngSession::on_read(png_struct* png, unsigned char* to, std::size_t size) {
   auto* state = static_cast<State*>(png_get_io_ptr(png));
   if (size > state->encoded.size() - state->offset) {
-    png_error(png, "the data end too early");
+    png_error(png, "the data ends too early");
   }
   std::memcpy(to, state->encoded.data() + state->offset, size);
   state->offset += size;
@@ -237,7 +237,7 @@ ReadResult PngReader::start(const ReadPlan& plan) {
   }
   png_struct* png = session_.png();
   session_.call([&] {
-    png_set_expand(png);  // palettes, less than 8 bits, and tRNS
+    png_set_expand(png);  // palettes, fewer than 8 bits, and tRNS
     if (std::endian::native == std::endian::little) {
       png_set_swap(png);
     }
@@ -288,7 +288,7 @@ void PngReader::read(RowWriter& rows) {
   } else {
     read_in_order(rows);
   }
-  session_.call([&] { png_read_end(session_.png(), nullptr); });  // sees that the end is there
+  session_.call([&] { png_read_end(session_.png(), nullptr); });  // checks that the end is there
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace energon {
 namespace {
 
-// What a codec makes before it is converted: little, for the codec has data of its own in the first
-// cache. With 16 rows of 512 pixels decoding to planes takes a seventh more time than with 5.
+// Rows that a codec produces before they are converted. Small, because the L1 cache also holds data
+// of the codec: with 16 rows of 512 pixels, decoding to planes takes a seventh longer than with 5.
 constexpr std::int64_t kBandBytes = 8192;
 constexpr std::int64_t kMostBandRows = 16;
 

@@ -1,6 +1,6 @@
-// The one place to which all codecs deliver rows: it converts them to what the caller asked for
-// while they are in the cache, and lets a codec write into the caller's memory where nothing is to
-// be converted. Internal to media/image.
+// Receives the rows of all codecs: converts them to the requested format while they are in the
+// cache, and lets a codec write directly into the caller's memory if no conversion is needed.
+// Internal to media/image.
 
 #pragma once
 
@@ -13,48 +13,48 @@
 
 namespace energon {
 
-/// The rows that a codec gives: interleaved, in the orientation of the file.
+/// The rows that a codec produces: interleaved, in the orientation of the file.
 struct RowFormat {
   std::int64_t width = 0;
   std::int64_t height = 0;
   int channels = 0;  ///< 1 gray, 2 gray and alpha, 3 RGB, 4 RGB and alpha
-  int bits = 8;      ///< 8, or 16 in the byte order of the machine
+  int bits = 8;      ///< 8, or 16 in native byte order
 
   std::int64_t pixel_bytes() const { return std::int64_t{channels} * (bits / 8); }
   std::int64_t row_bytes() const { return width * pixel_bytes(); }
 };
 
-/// What is made of them: all of the memory at `data`, which has as many pixels.
+/// The format of the result. `data` has memory for exactly the pixels of the rows.
 struct RowTarget {
   std::byte* data = nullptr;
   DType dtype = DType::kUInt8;  ///< or kFloat32
   PixelLayout layout = PixelLayout::kChannelsLast;
   int channels = 0;
-  int orientation = 1;  ///< applied; 1: rows stay as they are
+  int orientation = 1;  ///< to apply; 1 leaves the rows as they are
 };
 
-/// Rows that a codec may write.
+/// Rows for a codec to write.
 struct RowBand {
   std::byte* first = nullptr;
-  std::ptrdiff_t stride = 0;  ///< bytes from a row to the next; negative if they run upwards
+  std::ptrdiff_t stride = 0;  ///< bytes from a row to the next; negative from bottom to top
   std::int64_t rows = 0;      ///< at least 1
 };
 
-/// Rows may come in any order. A codec either writes into rows() and then calls done(), or has rows
-/// of its own and calls put(). Not thread-safe.
+/// Rows may arrive in any order. A codec either writes into rows() and then calls done(), or passes
+/// its own rows to put(). Not thread-safe.
 class RowWriter {
  public:
   RowWriter(const RowFormat& from, const RowTarget& to);
 
-  /// Memory for rows [y, y + rows), which ends at the last row. Valid until the next call, or,
-  /// where is_direct(), forever.
+  /// Memory for rows [y, y + rows), up to the last row at most. Valid until the next call, or
+  /// forever if is_direct().
   RowBand rows(std::int64_t y);
-  /// Rows [y, y + count), with the y of the last rows(), are written.
+  /// Reports that rows [y, y + count) are written. `y` is that of the last rows().
   void done(std::int64_t y, std::int64_t count);
-  /// Takes rows [y, y + count) from other memory.
+  /// Copies rows [y, y + count) from other memory.
   void put(std::int64_t y, const std::byte* first, std::ptrdiff_t stride, std::int64_t count);
 
-  /// rows() is the caller's memory: nothing is copied.
+  /// Whether rows() is the caller's memory, so that nothing is copied.
   bool is_direct() const { return direct_; }
 
  private:
@@ -69,15 +69,15 @@ class RowWriter {
   const RowTarget to_;
   bool direct_ = false;
 
-  // Bytes from an element of the target to the one of the next stored column, row and channel.
+  // Bytes in the target from an element to that of the next stored column, row and channel.
   std::ptrdiff_t column_step_ = 0;
   std::ptrdiff_t row_step_ = 0;
   std::ptrdiff_t channel_step_ = 0;
   std::byte* origin_ = nullptr;  // the first stored pixel
 
   std::int64_t band_rows_ = 0;
-  std::unique_ptr<std::byte[]> band_;     // what rows() gives if it is not the target
-  std::unique_ptr<std::byte[]> work_[3];  // a row with other channels, bits, order
+  std::unique_ptr<std::byte[]> band_;     // the memory of rows() if not is_direct()
+  std::unique_ptr<std::byte[]> work_[3];  // a row after conversion of channels, bits, order
 };
 
 }  // namespace energon

@@ -1,5 +1,5 @@
-// TIFF through libtiff: strips and tiles of gray, RGB and palettes of up to 16 bits; other kinds,
-// such as CMYK and Lab, by libtiff's conversion to RGBA of 8 bits.
+// Decodes TIFF with libtiff: strips and tiles of gray, RGB and palettes of up to 16 bits; other
+// kinds, such as CMYK and Lab, by libtiff's conversion to 8-bit RGBA.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 #include "io/bytes.h"
 #include "io/error.h"
 #include "media/decode_limits.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
 #include "media/image/image_reader.h"
 
 namespace energon {
@@ -28,7 +28,7 @@ namespace energon {
 namespace {
 
 /// A TIFF in memory, read by libtiff, whose errors become Errors. Reads the first directory of
-/// `encoded`, which outlives the object. Nothing of libtiff's global state is changed. Not
+/// `encoded`, which must outlive the object. Does not change libtiff's global state. Not
 /// thread-safe.
 class TiffFile {
  public:
@@ -41,12 +41,12 @@ class TiffFile {
   std::uint32_t u32(std::uint32_t tag);
   std::uint16_t u16(std::uint32_t tag);
 
-  /// From here on warnings are kept like errors: they are about damaged pixels, which some codecs
-  /// of libtiff fill in.
+  /// From now on, treats warnings as errors: they report damaged pixels, which some codecs of
+  /// libtiff fill in.
   void mind_warnings() { source_->minds_warnings = true; }
   bool has_message() const { return source_->message[0] != '\0'; }
 
-  /// "`what` of the TIFF …: <the first words of libtiff>".
+  /// "`what` of the TIFF …: <libtiff's first message>".
   Error failure(std::string_view what) const;
 
  private:
@@ -85,14 +85,14 @@ TiffFile::TiffFile(ByteView encoded, const DecodeLimits& limits)
           Source{.bytes = encoded, .offset = 0, .minds_warnings = false, .message = {}})) {
   const std::unique_ptr<TIFFOpenOptions, FreeTiffOptions> options(TIFFOpenOptionsAlloc());
   if (options == nullptr) {
-    throw Error(ErrorCode::kResourceExhausted, "no memory is left for libtiff");
+    throw Error(ErrorCode::kResourceExhausted, "libtiff is out of memory");
   }
   constexpr std::uint64_t kMost = std::numeric_limits<tmsize_t>::max();
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(),
                                       static_cast<tmsize_t>(std::min(limits.max_bytes, kMost)));
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, source_.get());
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, source_.get());
-  // "m": through the functions, not mapped.
+  // "m" means read through the functions, not mapped.
   tiff_.reset(TIFFClientOpenExt("memory", "rm", source_.get(), on_read, on_write, on_seek, on_close,
                                 on_size, nullptr, nullptr, options.get()));
   if (tiff_ == nullptr) {
@@ -149,7 +149,8 @@ toff_t TiffFile::on_size(thandle_t handle) { return static_cast<Source*>(handle)
 
 int TiffFile::on_close(thandle_t /*handle*/) { return 0; }
 
-// Keeps the first message: those that follow it are less exact. 1: libtiff does nothing more.
+// Keeps the first message, because later ones are less specific. Returns 1 so that libtiff does
+// nothing else.
 int TiffFile::on_error(TIFF* /*tiff*/, void* user, const char* /*module*/, const char* format,
                        std::va_list values) {
   auto* source = static_cast<Source*>(user);
@@ -173,7 +174,7 @@ namespace {
 
 /// How the samples of a TIFF become gray, RGB and alpha.
 struct TiffLayout {
-  /// False: a kind that only libtiff's conversion to 8-bit RGBA reads, such as CMYK or Lab.
+  /// False for a kind that only libtiff's conversion to 8-bit RGBA can read, such as CMYK or Lab.
   bool plain = false;
   int channels = 0;       ///< of the result: the first samples of a pixel, or a palette's colors
   int bits = 8;           ///< of a stored sample: 1, 2, 4, 8 or 16
@@ -186,8 +187,8 @@ struct TiffLayout {
 
 using TiffPalette = std::array<std::array<std::uint8_t, 3>, 256>;
 
-// What the first sample after the colors means: alpha (multiplied into the colors or not), or
-// something else.
+// The meaning of the first sample after the colors: alpha (premultiplied or not), or something
+// else.
 std::uint16_t kind_of_extra_sample(TiffFile& file) {
   std::uint16_t count = 0;
   const std::uint16_t* kinds = nullptr;
@@ -209,7 +210,7 @@ std::string_view name_of_sample_format(std::uint16_t format) {
   }
 }
 
-// libtiff's conversion would take the bits of signed samples for unsigned ones.
+// libtiff's conversion would interpret signed samples as unsigned ones.
 void check_unsigned(TiffFile& file) {
   const std::uint16_t format = file.u16(TIFFTAG_SAMPLEFORMAT);
   if (format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID) {
@@ -217,7 +218,7 @@ void check_unsigned(TiffFile& file) {
   }
   throw Error(ErrorCode::kUnsupported,
               fmt::format("the TIFF has {} samples of {} bits (tag SampleFormat is {}), expected "
-                          "unsigned ones: no level of an image stands for such a number. Store "
+                          "unsigned ones: such numbers do not map to levels of an image. Store "
                           "the array as .npy, or convert it to unsigned samples",
                           name_of_sample_format(format), file.u16(TIFFTAG_BITSPERSAMPLE), format));
 }
@@ -242,7 +243,8 @@ std::uint16_t effective_photometric(TiffFile& file) {
   std::uint16_t photometric = 0;
   if (TIFFGetField(file.get(), TIFFTAG_PHOTOMETRIC, &photometric) != 1) {
     throw Error(ErrorCode::kCorruptData,
-                "the TIFF does not say what its samples are (tag PhotometricInterpretation)");
+                "the TIFF does not declare the meaning of its samples (tag "
+                "PhotometricInterpretation)");
   }
   if (photometric == PHOTOMETRIC_YCBCR && file.u16(TIFFTAG_COMPRESSION) == COMPRESSION_JPEG) {
     TIFFSetField(file.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
@@ -256,12 +258,12 @@ void check_convertible(TiffFile& file) {
   if (TIFFRGBAImageOK(file.get(), reason) != 1) {
     reason[sizeof(reason) - 1] = '\0';
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the TIFF is of a kind that is not read: {}", printable(reason)));
+                fmt::format("the TIFF has an unsupported kind of pixels: {}", printable(reason)));
   }
 }
 
-/// Throws Error (kUnsupported) for samples that are not unsigned integers, and for what libtiff
-/// cannot convert either. Asks libtiff for RGB where a JPEG inside has YCbCr.
+/// Throws Error (kUnsupported) for samples that are not unsigned integers, and for kinds that
+/// libtiff cannot convert either. Asks libtiff for RGB if an embedded JPEG has YCbCr.
 TiffLayout tiff_layout(TiffFile& file) {
   const std::uint16_t photometric = effective_photometric(file);
   if (TIFFIsCODECConfigured(file.u16(TIFFTAG_COMPRESSION)) != 1) {
@@ -290,8 +292,8 @@ TiffLayout tiff_layout(TiffFile& file) {
   return layout;
 }
 
-/// The color map, of 2^bits entries. Throws Error (kCorruptData) if there is none.
-/// Maps of old writers have 8 bits, not 16.
+/// The color map of 2^bits entries. Throws Error (kCorruptData) if it is missing. Old writers
+/// stored 8-bit colors instead of 16-bit ones.
 TiffPalette tiff_palette(TiffFile& file, int bits) {
   const std::uint16_t* map[3] = {};
   if (TIFFGetField(file.get(), TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]) != 1) {
@@ -311,8 +313,8 @@ TiffPalette tiff_palette(TiffFile& file, int bits) {
   return palette;
 }
 
-/// One line of samples of up to 8 bits to bytes, left to right from the highest bit. Gray values
-/// are widened to 0..255; indexes of palettes are kept.
+/// Unpacks one line of samples of up to 8 bits to bytes, left to right from the highest bit. Gray
+/// values are widened to 0..255; palette indexes are kept.
 void unpack_tiff_samples(const std::byte* line, std::int64_t width, int bits, bool palette,
                          std::uint8_t* to) {
   const unsigned most = (1U << static_cast<unsigned>(bits)) - 1;
@@ -335,8 +337,8 @@ std::unique_ptr<std::byte[]> new_bytes(std::uint64_t size) {
   return std::make_unique_for_overwrite<std::byte[]>(size);
 }
 
-// Colors that were multiplied by alpha become what they were, in Pillow's way: rounded down, and 0
-// where alpha is 0. The last of the channels is alpha.
+// Divides premultiplied colors by alpha, as Pillow does: rounded down, and 0 where alpha is 0. The
+// last channel is alpha.
 template <class T>
 void divide_by_alpha(std::byte* row, std::int64_t width, int channels) {
   constexpr std::uint32_t kMost = std::numeric_limits<T>::max();
@@ -360,7 +362,7 @@ class TiffReader final : public ImageReader {
   void read(RowWriter& rows) override;
 
  private:
-  // Tiles, or strips: tiles as wide as the image.
+  // Tiles. Strips are tiles as wide as the image.
   struct Grid {
     bool tiled;
     std::int64_t width;
@@ -442,7 +444,7 @@ TiffReader::Grid TiffReader::grid() {
     grid.line_bytes = TIFFScanlineSize(tiff);
     grid.bytes = TIFFStripSize(tiff);
   }
-  // What a line must have, so that nothing is read after it whatever libtiff says.
+  // The bytes that a line must have, so that no read passes its end whatever libtiff reports.
   const std::int64_t samples = layout_.separate ? 1 : layout_.samples_per_pixel;
   const std::int64_t least = (grid.width * samples * layout_.bits + 7) / 8;
   if (grid.width < 1 || grid.height < 1 || grid.line_bytes < least ||
@@ -495,7 +497,8 @@ void TiffReader::place_narrow(const std::byte* line, std::int64_t width, std::by
                    [&](unsigned value) { return layout_.inverted ? 255 - value : value; });
     return;
   }
-  // The indexes lie at the end of the place of their colors, which then overtake none of them.
+  // The indexes are at the end of the memory for their colors, so that writing colors never
+  // overwrites an unread index.
   std::uint8_t* indexes = out + 2 * width;
   unpack_tiff_samples(line, width, layout_.bits, true, indexes);
   for (std::int64_t x = 0; x < width; ++x) {
@@ -504,7 +507,7 @@ void TiffReader::place_narrow(const std::byte* line, std::int64_t width, std::by
   }
 }
 
-// The columns of `tile` that are inside the image, into all rows of the band.
+// Copies the columns of `tile` that are inside the image into all rows of the band.
 void TiffReader::place_tile(const Grid& grid, const std::byte* tile, std::int64_t x,
                             std::int64_t lines, Channels channels, std::byte* band) const {
   const std::int64_t width = std::min(grid.width, info_.width - x);
@@ -532,7 +535,7 @@ void TiffReader::read_grid(RowWriter& rows) {
   for (std::int64_t y = 0; y < info_.height; y += tiles.height) {
     const std::int64_t lines = std::min(tiles.height, info_.height - y);
     for (std::int64_t x = 0; x < info_.width; x += tiles.width) {
-      // One tile has all channels, or each has one.
+      // A tile contains all channels, or only one.
       const int step = layout_.separate ? 1 : layout_.channels;
       for (int channel = 0; channel < layout_.channels; channel += step) {
         read_tile(tiles, x, y, channel, tile.get());
@@ -551,8 +554,8 @@ void TiffReader::read_grid(RowWriter& rows) {
 void TiffReader::read_converted(RowWriter& rows) {
   const auto raster =
       std::make_unique_for_overwrite<std::uint32_t[]>(image_bytes(info_.width, info_.height, 1));
-  // libtiff 4.5 rounds its own buffer up to a multiple of 1024 bytes and then finds it to be larger
-  // than a tile that is stored as it is.
+  // libtiff 4.5 rounds its own buffer up to a multiple of 1024 bytes, and then refuses an
+  // uncompressed tile because the buffer is larger.
   std::unique_ptr<std::byte[]> tile;
   if (TIFFIsTiled(file_.get()) != 0 && file_.u16(TIFFTAG_COMPRESSION) == COMPRESSION_NONE) {
     const auto size = static_cast<std::uint64_t>(TIFFTileSize(file_.get()));
@@ -560,7 +563,7 @@ void TiffReader::read_converted(RowWriter& rows) {
     tile = new_bytes(size);
     TIFFReadBufferSetup(file_.get(), tile.get(), static_cast<tmsize_t>(size));
   }
-  // With the orientation of the file libtiff turns nothing.
+  // With the orientation of the file, libtiff does not rotate.
   if (TIFFReadRGBAImageOriented(file_.get(), static_cast<std::uint32_t>(info_.width),
                                 static_cast<std::uint32_t>(info_.height), raster.get(),
                                 info_.orientation, 1) != 1) {

@@ -1,5 +1,5 @@
-// WebP through libwebp's advanced interface, into the caller's memory where nothing is to be
-// converted. Of an animation the first image is given, on a transparent canvas.
+// Decodes WebP with libwebp's advanced interface, into the caller's memory if no conversion is
+// needed. For an animation, decodes the first image, on a transparent canvas.
 
 #include <algorithm>
 #include <cstddef>
@@ -34,8 +34,8 @@ struct WebpFrame {
 };
 
 struct WebpChunks {
-  int orientation = 1;      ///< of the chunk EXIF
-  std::int64_t frames = 0;  ///< chunks ANMF; 0 in a still image
+  int orientation = 1;      ///< from the chunk EXIF
+  std::int64_t frames = 0;  ///< ANMF chunks; 0 in a still image
   std::optional<WebpFrame> first_frame = std::nullopt;
 };
 
@@ -51,7 +51,7 @@ std::uint32_t little_endian(ByteView bytes, std::size_t at, std::size_t size) {
   return value;
 }
 
-// The payload of ANMF: places in units of two pixels, sizes less one, a duration and flags.
+// The payload of ANMF: positions in units of two pixels, sizes minus one, a duration and flags.
 WebpFrame frame_of(ByteView content) {
   return {.image = content.subspan(kFrameHeaderBytes),
           .x = 2 * std::int64_t{little_endian(content, 0, 3)},
@@ -60,7 +60,7 @@ WebpFrame frame_of(ByteView content) {
           .height = 1 + std::int64_t{little_endian(content, 9, 3)}};
 }
 
-/// Walks the chunks; ends where they are damaged.
+/// Walks the chunks; stops where they are damaged.
 WebpChunks webp_chunks(ByteView encoded) {
   WebpChunks chunks;
   std::size_t at = kRiffHeaderBytes;
@@ -90,8 +90,8 @@ WebpChunks webp_chunks(ByteView encoded) {
 
 namespace {
 
-// A crop has this much more on each side, where the image has it: colors of a lossy image are
-// interpolated between pairs of pixels. Even, for crops begin at even pixels.
+// Pixels added on each side of a crop, inside the image, because colors of a lossy image are
+// interpolated between pairs of pixels. Even, because crops begin at even pixels.
 constexpr std::int64_t kWebpMargin = 2;
 
 class WebpReader final : public ImageReader {
@@ -114,7 +114,7 @@ class WebpReader final : public ImageReader {
   const DecodeLimits limits_;
   const WebpChunks chunks_;
   ByteView image_;                  // the still image, or the first one of an animation
-  std::optional<WebpFrame> frame_;  // of an animation only; its place is inside the canvas
+  std::optional<WebpFrame> frame_;  // only for an animation; inside the canvas
   ImageInfo info_;
   RowFormat rows_;
   PixelBox crop_;
@@ -125,13 +125,13 @@ const uint8_t* webp_data(ByteView bytes) { return reinterpret_cast<const uint8_t
 const char* webp_words(int status) {
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      return "no memory is left";
+      return "out of memory";
     case VP8_STATUS_BITSTREAM_ERROR:
-      return "the bit stream is wrong";
+      return "the bit stream is invalid";
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-      return "it uses a feature that is not supported";
+      return "it uses an unsupported feature";
     default:
-      return "the data end too early";
+      return "the data ends too early";
   }
 }
 
@@ -171,11 +171,12 @@ void WebpReader::read_canvas() {
   }
   if (features.width != frame.width || features.height != frame.height ||
       frame.x + frame.width > info_.width || frame.y + frame.height > info_.height) {
-    throw Error(ErrorCode::kCorruptData,
-                fmt::format("the WebP's first image has {} x {} pixels; it should have {} x {} at "
-                            "({}, {}) of {} x {}",
-                            features.width, features.height, frame.width, frame.height, frame.x,
-                            frame.y, info_.width, info_.height));
+    throw Error(
+        ErrorCode::kCorruptData,
+        fmt::format("the WebP's first image has {} x {} pixels; expected {} x {} at ({}, {}) "
+                    "of {} x {}",
+                    features.width, features.height, frame.width, frame.height, frame.x, frame.y,
+                    info_.width, info_.height));
   }
   frame_ = frame;
 }
@@ -199,7 +200,7 @@ ReadResult WebpReader::start(const ReadPlan& plan) {
   return result;
 }
 
-// Damage is met a second time, to tell the row.
+// Decodes the damaged image again to find the row.
 int WebpReader::rows_in(WebPDecoderConfig& config) const {
   const std::unique_ptr<WebPIDecoder, decltype(&WebPIDelete)> decoder(
       WebPIDecode(nullptr, 0, &config), WebPIDelete);
@@ -214,7 +215,7 @@ int WebpReader::rows_in(WebPDecoderConfig& config) const {
 void WebpReader::decode_to(const RowBand& band, std::int64_t width, std::int64_t height) const {
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) {
-    throw Error(ErrorCode::kUnsupported, "libwebp has another version than its header");
+    throw Error(ErrorCode::kUnsupported, "libwebp and its header have different versions");
   }
   if (!frame_) {
     config.options.use_cropping = 1;

@@ -15,7 +15,7 @@
 
 #include "io/bytes.h"
 #include "io/error.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 namespace {

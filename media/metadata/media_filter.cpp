@@ -9,7 +9,7 @@
 
 #include "io/error.h"
 #include "media/av/av_container.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
 
 namespace energon {
 

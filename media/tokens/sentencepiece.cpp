@@ -1,5 +1,3 @@
-#include "media/tokens/sentencepiece.h"
-
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "io/error.h"
 #include "io/file.h"
 #include "media/tokens/sentencepiece_shim.h"
+#include "media/tokens/tokenizer.h"
 
 // Set to 1 or 0 by the build.
 #ifndef ENERGON_HAS_SENTENCEPIECE

@@ -14,6 +14,7 @@
 
 #include "energon/stage/call_context.h"
 #include "io/bytes.h"
+#include "media/transform/image_transform.h"
 
 namespace energon {
 
@@ -39,15 +40,6 @@ void rgb_to_gray(ByteView rgb, std::span<std::byte> gray);
 void make_gray(std::span<std::byte> pixels, int channels);
 
 // --- Random changes, as torchvision's ColorJitter ---
-
-/// How far colors may change, each at least 0. The factors of brightness, contrast and saturation
-/// are in [max(0, 1 - x), 1 + x], the turn of the hue is in [-x, x] with x <= 0.5. 0: no change.
-struct ColorJitter {
-  double brightness = 0;
-  double contrast = 0;
-  double saturation = 0;
-  double hue = 0;
-};
 
 enum class ColorChange : std::uint8_t { kBrightness, kContrast, kSaturation, kHue };
 

@@ -7,19 +7,12 @@
 #include <span>
 
 #include "energon/stage/call_context.h"
+#include "media/transform/image_transform.h"
 #include "media/transform/pixels.h"
 
 namespace energon {
 
 // --- Borders of one color, and the place of a crop in the middle ---
-
-/// Pixels around an image, each at least 0.
-struct Padding {
-  std::int64_t left = 0;
-  std::int64_t top = 0;
-  std::int64_t right = 0;
-  std::int64_t bottom = 0;
-};
 
 /// Throws Error (kInvalidArgument) unless each side is 0 to kMaxImageSide.
 void validate(const Padding& padding);
@@ -42,12 +35,6 @@ PixelBox center_box(std::int64_t image_width, std::int64_t image_height, std::in
 //
 // Each function says what it draws, in which order, so that a restored sample is the same. The
 // words that torchvision draws for the same seed are others.
-
-/// Lower and upper bound; they may be equal.
-struct RandomRange {
-  double low = 0;
-  double high = 0;
-};
 
 /// Draws one uniform(), also if the bounds are equal. Throws Error (kInvalidArgument) unless both
 /// are finite and low <= high.

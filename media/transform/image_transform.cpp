@@ -6,10 +6,26 @@
 
 #include <fmt/format.h>
 
+#include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
+#include "media/image/image_decoder.h"
+#include "media/transform/affine.h"
 #include "media/transform/color.h"
+#include "media/transform/geometry.h"
+#include "media/transform/normalize.h"
+#include "media/transform/pixels.h"
 
 namespace energon {
+
+// --- Drawing the steps ---
+
+struct DrawnSteps {
+  struct Gray {};
+
+  AffineSteps geometry;
+  std::vector<std::variant<JitterDraw, Gray>> colors = {};
+};
+
 namespace {
 
 template <class... Functions>
@@ -74,8 +90,8 @@ void random_resized_crop(AffineSteps& image, const RandomResizedCrop& step, Call
 }
 
 // Adds a step to the geometry, or to the colors.
-void draw_step(const ImageStep& step, ImagePlan& plan, CallRng& rng) {
-  AffineSteps& image = plan.geometry;
+void draw_step(const ImageStep& step, DrawnSteps& drawn, CallRng& rng) {
+  AffineSteps& image = drawn.geometry;
   std::visit(
       StepCases{
           [&](const ResizeTo& to) { image.resize(to.width, to.height); },
@@ -99,9 +115,9 @@ void draw_step(const ImageStep& step, ImagePlan& plan, CallRng& rng) {
             add_border(image, square_padding(image.width(), image.height()));
           },
           [&](const Padding& padding) { add_border(image, padding); },
-          [&](const ColorJitter& jitter) { plan.colors.push_back(draw_jitter(rng, jitter)); },
+          [&](const ColorJitter& jitter) { drawn.colors.push_back(draw_jitter(rng, jitter)); },
           [&](const RandomGray& gray) {
-            random_flip(rng, gray.p) ? plan.colors.push_back(GrayDraw{}) : void();
+            random_flip(rng, gray.p) ? drawn.colors.push_back(DrawnSteps::Gray{}) : void();
           },
       },
       step);
@@ -137,8 +153,18 @@ std::int64_t least_side(std::int64_t side, double shrink, double margin) {
 
 }  // namespace
 
+// --- The transform ---
+
+struct ImageTransform::Work {
+  Normalizer normalizer;
+  AffineScratch scratch = {};
+  std::vector<std::byte> levels = {};
+};
+
 ImageTransform::ImageTransform(std::vector<ImageStep> steps, ImageTransformOptions options)
-    : steps_(std::move(steps)), options_(options), normalizer_(options.format, options.channels) {
+    : steps_(std::move(steps)),
+      options_(options),
+      work_(std::make_unique<Work>(Work{Normalizer(options.format, options.channels)})) {
   validate_steps(steps_, options_.channels);
   if (!(options_.decode_margin >= 1)) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -149,28 +175,41 @@ ImageTransform::ImageTransform(std::vector<ImageStep> steps, ImageTransformOptio
   plan(64, 64, rng);  // refuses what no image can be given to
 }
 
+ImageTransform::ImageTransform(const ImageTransform& other)
+    : steps_(other.steps_), options_(other.options_), work_(std::make_unique<Work>(*other.work_)) {}
+
+ImageTransform& ImageTransform::operator=(const ImageTransform& other) {
+  return *this = ImageTransform(other);
+}
+
+ImageTransform::ImageTransform(ImageTransform&&) noexcept = default;
+ImageTransform& ImageTransform::operator=(ImageTransform&&) noexcept = default;
+ImageTransform::~ImageTransform() = default;
+
 TensorSpec ImageTransform::output(std::int64_t width, std::int64_t height) const {
   CallRng rng(0);  // sizes do not depend on what is drawn
   return output(plan(width, height, rng));
 }
 
 TensorSpec ImageTransform::output(const ImagePlan& plan) const {
-  return output_spec(options_.format, plan.geometry.width(), plan.geometry.height(),
-                     options_.channels);
+  const AffineSteps& geometry = plan.steps->geometry;
+  return output_spec(options_.format, geometry.width(), geometry.height(), options_.channels);
 }
 
 ImagePlan ImageTransform::plan(std::int64_t width, std::int64_t height, CallRng& rng) const {
-  ImagePlan plan = {.box = {}, .geometry = AffineSteps(width, height), .colors = {}};
+  auto drawn = std::make_shared<DrawnSteps>(DrawnSteps{AffineSteps(width, height)});
   for (const ImageStep& step : steps_) {
-    draw_step(step, plan, rng);
+    draw_step(step, *drawn, rng);
   }
-  plan.box = plan.geometry.needed_box(options_.filter);
+  ImagePlan plan;
+  plan.box = drawn->geometry.needed_box(options_.filter);
   if (plan.box.width < 1 || plan.box.height < 1) {
     plan.box = {.width = 1, .height = 1};
   }
-  const auto [across, down] = plan.geometry.shrink();
+  const auto [across, down] = drawn->geometry.shrink();
   plan.least_width = least_side(plan.box.width, across, options_.decode_margin);
   plan.least_height = least_side(plan.box.height, down, options_.decode_margin);
+  plan.steps = std::move(drawn);
   return plan;
 }
 
@@ -193,8 +232,8 @@ void ImageTransform::run_planned(const ImagePlan& plan, const ImageView& image,
                             "(ImageTransformOptions::channels)",
                             image.channels, to_string(image.dtype), options_.channels));
   }
-  const std::int64_t width = plan.geometry.width();
-  const std::int64_t height = plan.geometry.height();
+  const std::int64_t width = plan.steps->geometry.width();
+  const std::int64_t height = plan.steps->geometry.height();
   const TensorSpec spec = output_spec(options_.format, width, height, image.channels);
   if (to.size() != tensor_bytes(spec.dtype, spec.shape)) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -204,21 +243,60 @@ void ImageTransform::run_planned(const ImagePlan& plan, const ImageView& image,
   const bool has_levels = options_.format.dtype == DType::kUInt8 && !options_.format.channels_first;
   std::span<std::byte> levels = to;
   if (!has_levels) {
-    levels_.resize(static_cast<std::size_t>(width * height * image.channels));
-    levels = levels_;
+    work_->levels.resize(static_cast<std::size_t>(width * height * image.channels));
+    levels = work_->levels;
   }
-  draw_affine(image, place, plan.geometry,
+  draw_affine(image, place, plan.steps->geometry,
               {.filter = options_.filter, .antialias = options_.antialias, .fill = options_.fill},
-              scratch_, levels);
-  for (const auto& color : plan.colors) {
+              work_->scratch, levels);
+  for (const auto& color : plan.steps->colors) {
     std::visit(
         StepCases{[&](const JitterDraw& drawn) { apply_jitter(drawn, levels, image.channels); },
-                  [&](const GrayDraw&) { make_gray(levels, image.channels); }},
+                  [&](const DrawnSteps::Gray&) { make_gray(levels, image.channels); }},
         color);
   }
   if (!has_levels) {
-    normalizer_.run(image_view(levels, width, height, image.channels), to);
+    work_->normalizer.run(image_view(levels, width, height, image.channels), to);
   }
+}
+
+// --- Encoded images ---
+
+namespace {
+
+ImageChannels channels_of(int count) {
+  switch (count) {
+    case 1:
+      return ImageChannels::kGray;
+    case 3:
+      return ImageChannels::kRgb;
+    case 4:
+      return ImageChannels::kRgba;
+    default:
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("images are decoded with 1, 3 or 4 channels, the transform is for {}",
+                              count));
+  }
+}
+
+}  // namespace
+
+Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
+                          BufferAllocator& memory, const TransformedImageOptions& options) {
+  const ImageChannels channels = channels_of(transform.channels());
+  EncodedImage image(encoded, options.limits);
+  const auto [width, height] = decoded_size(image.info(), options.apply_orientation);
+  const ImagePlan plan = transform.plan(width, height, rng);
+  // Not in `memory`, where the tensors of a batch lie side by side.
+  const DecodedRegion region = image.decode(
+      {.crop = plan.box, .least_width = plan.least_width, .least_height = plan.least_height},
+      channels, options.apply_orientation, heap_memory());
+  TensorSpec spec = transform.output(plan);
+  NewTensor result = new_tensor(spec.dtype, std::move(spec.shape), memory);
+  transform.run_planned(
+      plan, image_view(region.pixels.bytes, region.width, region.height, region.channels),
+      region.box, result.bytes);
+  return std::move(result.tensor);
 }
 
 }  // namespace energon

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "media/decode_limits.h"
 #include "media/transform/kernels.h"
+#include "media/transform/pixels.h"
 
 namespace energon {
 

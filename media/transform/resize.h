@@ -15,7 +15,8 @@
 #include <span>
 #include <vector>
 
-#include "media/transform/pixels.h"
+#include "media/image/image_decoder.h"
+#include "media/transform/image_transform.h"
 
 namespace energon {
 
@@ -27,14 +28,6 @@ namespace energon {
 // Pillow (Resample.c, precompute_coeffs and normalize_coeffs_8bpc), which torch's interpolate with
 // antialias=True uses too. Without it, they are those of torch's interpolate with
 // align_corners=False.
-
-enum class ResizeFilter : std::uint8_t {
-  kNearest,   ///< the pixel that covers the center; torch: nearest-exact
-  kBox,       ///< mean of the covered pixels; without antialiasing: kNearest
-  kBilinear,  ///< support of 1 pixel
-  /// Support of 2 pixels. a = -0.5 with antialiasing, a = -0.75 without, as in torch.
-  kBicubic,
-};
 
 /// One axis of a resize.
 struct FilterRequest {

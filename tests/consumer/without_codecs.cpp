@@ -8,7 +8,7 @@
 #include "io/error.h"
 #include "media/data/documents.h"
 #include "media/decode/sample_decoder.h"
-#include "media/tokens/sentencepiece.h"
+#include "media/tokens/tokenizer.h"
 
 namespace {
 

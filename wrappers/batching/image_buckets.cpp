@@ -8,8 +8,10 @@
 #include <fmt/ranges.h>
 
 #include "io/error.h"
-#include "media/decode/transformed_image.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
+#include "media/transform/image_transform.h"
+#include "media/transform/normalize.h"
+#include "media/transform/pixels.h"
 
 namespace energon {
 namespace {

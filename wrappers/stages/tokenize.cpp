@@ -9,7 +9,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/data/text.h"
+#include "media/data/documents.h"
 
 namespace energon {
 namespace {

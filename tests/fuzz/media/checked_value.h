@@ -11,7 +11,7 @@
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
 #include "io/bytes.h"
-#include "media/data/text.h"
+#include "media/data/documents.h"
 #include "media/decode_limits.h"
 #include "media/tensor_decoder.h"
 #include "tests/fuzz/input.h"

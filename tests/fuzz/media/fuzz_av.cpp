@@ -11,7 +11,6 @@
 
 #include "media/av/av_container.h"
 #include "media/av/av_decoder.h"
-#include "media/av/uniform_clips.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/checksums.h"
 #include "tests/fuzz/media/choices.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "media/decode/sample_decoder.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
 #include "tests/fuzz/media/checked_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-#include "media/data/gzip.h"
+#include "media/data/documents.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/choices.h"
 #include "tests/fuzz/media/exact_memory.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/checksums.h"
 #include "tests/fuzz/media/choices.h"

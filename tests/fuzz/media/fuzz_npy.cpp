@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/exact_memory.h"
 

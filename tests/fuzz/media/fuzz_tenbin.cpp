@@ -1,6 +1,6 @@
 // Lists of arrays in WebDataset's tenbin.
 
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/exact_memory.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "media/data/text.h"
+#include "media/data/documents.h"
 #include "tests/fuzz/media/checked_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

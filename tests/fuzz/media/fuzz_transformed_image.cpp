@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "media/decode/transformed_image.h"
-#include "media/image/image_info.h"
+#include "media/image/image_decoder.h"
+#include "media/transform/image_transform.h"
 #include "tests/fuzz/media/checked_value.h"
 #include "tests/fuzz/media/checksums.h"
 #include "tests/fuzz/media/choices.h"

@@ -167,9 +167,9 @@ TEST_CASE("a range of seconds has as many samples as its length", "[media][av]")
   CHECK_FALSE(audio_clip(decoder, {0.15, 1}, AudioUnit::kSeconds).has_value());
   CHECK_FALSE(audio_clip(decoder, {1200, 1300}, AudioUnit::kSamples).has_value());
   CHECK_THROWS_WITH(audio_clip(decoder, {1, 0}, AudioUnit::kSeconds),
-                    Catch::Contains("is no range"));
+                    Catch::Contains("expected a range"));
   CHECK_THROWS_WITH(audio_clip(decoder, {0, 0.5}, AudioUnit::kSamples),
-                    Catch::Contains("must be whole"));
+                    Catch::Contains("must be integers"));
 }
 
 TEST_CASE("sound above the limit is refused, and video has none", "[media][av]") {

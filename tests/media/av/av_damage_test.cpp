@@ -92,7 +92,7 @@ TEST_CASE("what is no sound or video is told", "[media][av]") {
   CHECK_THAT(error_of([] { decode_all(""); }, ErrorCode::kCorruptData),
              Catch::Contains("is empty"));
   CHECK_THAT(error_of([] { decode_all(std::string(5000, 'x')); }, ErrorCode::kUnsupported),
-             Catch::Contains("no sound or video that is supported"));
+             Catch::Contains("is not supported sound or video"));
   // Formats that would read other files.
   CHECK(outcome("#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n#EXT-X-ENDLIST\n") == "unsupported");
   CHECK(outcome("ffconcat version 1.0\nfile /etc/hostname\n") == "unsupported");
@@ -132,7 +132,7 @@ TEST_CASE("tables that stand for more than the file are refused", "[media][av]")
   std::string chunks = content;
   put_big_endian(chunks, chunks.find("stsc") + 16, 0x7fffffff);
   CHECK_THAT(error_of([&] { decode_all(chunks); }, ErrorCode::kCorruptData),
-             Catch::Contains("samples, a file of"));
+             Catch::Contains("samples; a file of"));
   std::string edits = content;
   put_big_endian(edits, edits.find("elst") + 8, 0x7fffffff);
   CHECK(outcome(edits) == "corrupt_data");

@@ -1,8 +1,7 @@
-#include "media/av/uniform_clips.h"
-
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "media/av/av_decoder.h"
 #include "tests/media/av/av_files.h"
 
 using energon::AvDecoder;

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "media/data/documents.h"
-#include "media/data/gzip.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 
@@ -119,7 +118,8 @@ TEST_CASE("CBOR that no Value holds is refused with its place", "[media][data]")
   CHECK(std::get<std::int64_t>(cbor(hex("3b7fffffffffffffff")).base()) == INT64_MIN);
   CHECK_THAT(refusal(kDecodeCbor, hex("3b8000000000000000"), ErrorCode::kUnsupported),
              Catch::Contains("-1 - 9223372036854775808"));
-  CHECK_THAT(refusal(kDecodeCbor, hex("a20102"), ErrorCode::kCorruptData), Catch::Contains("cut"));
+  CHECK_THAT(refusal(kDecodeCbor, hex("a20102"), ErrorCode::kCorruptData),
+             Catch::Contains("truncated"));
   CHECK_THAT(refusal(kDecodeCbor, hex("a10102"), ErrorCode::kUnsupported),
              Catch::Contains("byte 1") && Catch::Contains("names as text"));
   CHECK_THAT(refusal(kDecodeCbor, hex("f0"), ErrorCode::kUnsupported), Catch::Contains("value 16"));
@@ -134,7 +134,7 @@ TEST_CASE("damaged CBOR is refused with its place", "[media][data]") {
     CHECK(outcome_of(kDecodeCbor, hex(text)) == "corrupt_data");
   }
   CHECK_THAT(refusal(kDecodeCbor, hex("826161ff"), ErrorCode::kCorruptData),
-             Catch::Contains("a break at byte 3"));
+             Catch::Contains("at byte 3, found a break"));
   const std::string tree = stored_part(vectors::kTreeCbor);
   CHECK(outcomes_of_cuts(kDecodeCbor, tree) == std::set<std::string>{"corrupt_data"});
   CHECK(outcomes_of_flips(kDecodeCbor, tree).count("internal") == 0);

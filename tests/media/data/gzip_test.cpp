@@ -1,6 +1,5 @@
-#include "media/data/gzip.h"
-
 #include "io/hash.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"

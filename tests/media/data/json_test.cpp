@@ -65,7 +65,7 @@ TEST_CASE("JSON objects keep their order and the last of equal names", "[media][
 TEST_CASE("a number that no int64 and no double holds is refused with its place", "[media][data]") {
   CHECK_THAT(refusal(kDecodeJson, "[1,\n 9223372036854775808]", ErrorCode::kUnsupported),
              Catch::Contains("9223372036854775808 at line 2, column 2 (byte 5)") &&
-                 Catch::Contains("as a text"));
+                 Catch::Contains("as a string"));
   CHECK_THAT(refusal(kDecodeJson, "-9223372036854775809", ErrorCode::kUnsupported),
              Catch::Contains("line 1, column 1 (byte 0)"));
   CHECK_THAT(refusal(kDecodeJson, "[123456789012345678901234567890]", ErrorCode::kUnsupported),

@@ -6,7 +6,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "io/error.h"
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/support/error_of.h"
 
 using energon::DType;

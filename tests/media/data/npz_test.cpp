@@ -1,5 +1,5 @@
 #include "energon/sample/buffer_allocator.h"
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/media/data/zip_builder.h"

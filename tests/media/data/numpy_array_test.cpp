@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "io/hash.h"
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"
@@ -156,9 +156,9 @@ TEST_CASE("an npy must have exactly the bytes of its shape", "[media][data]") {
 
 TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {vectors::kUInt64, "'<u8': no tensor has 64-bit"},
+      {vectors::kUInt64, "'<u8': tensors cannot be uint64"},
       {vectors::kComplex, "'<c8': complex"},
-      {vectors::kUnicode, "'<U1': texts"},
+      {vectors::kUnicode, "'<U1': strings"},
       {vectors::kTime, "'<M8[s]': times"},
       {vectors::kObjects, "pickles, which are never"},
       {vectors::kStructured, "structured"}};

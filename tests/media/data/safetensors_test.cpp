@@ -1,4 +1,4 @@
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 
@@ -113,10 +113,10 @@ TEST_CASE("safetensors must cover the data exactly once", "[media][data]") {
              Catch::Contains("overlap"));
   CHECK(outcome_of(kDecodeSafetensors, two("[0,2]", "[0,2]")) == "corrupt_data");
   CHECK_THAT(refusal(kDecodeSafetensors, two("[0,2]", "[3,5]"), ErrorCode::kCorruptData),
-             Catch::Contains("hole"));
+             Catch::Contains("gap"));
   CHECK(outcome_of(kDecodeSafetensors, two("[1,3]", "[3,5]")) == "corrupt_data");
   CHECK_THAT(refusal(kDecodeSafetensors, two("[0,2]", "[2,4]") + "x", ErrorCode::kCorruptData),
-             Catch::Contains("take 4 bytes, 5 are there"));
+             Catch::Contains("expected 4 bytes of tensors, found 5"));
 }
 
 TEST_CASE("safetensors of more bytes than a number counts are refused", "[media][data]") {

@@ -1,5 +1,5 @@
 #include "io/hash.h"
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 #include "tests/media/data/vectors.h"
 #include "tests/support/shared_data.h"

@@ -1,5 +1,4 @@
-#include "media/data/text.h"
-
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 
 using energon::decode_integer;

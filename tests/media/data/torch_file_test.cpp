@@ -1,4 +1,4 @@
-#include "media/data/tensor_files.h"
+#include "media/data/documents.h"
 #include "tests/media/data/encoded_parts.h"
 
 using energon::decode_torch_file;

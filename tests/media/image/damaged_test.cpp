@@ -6,7 +6,6 @@
 
 #include "io/error.h"
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 #include "tests/media/image/image_file.h"
 #include "tests/media/image/vectors.h"
 #include "tests/support/error_of.h"
@@ -86,7 +85,7 @@ TEST_CASE("messages have the words of the codec and the place", "[media][image]"
   CHECK_THAT(failure_of(most_of("444.jpg")),
              Catch::Matches(".* at row [1-9][0-9]* of 37, byte .*"));
   CHECK_THAT(failure_of(most_of("rgb16.png")),
-             Catch::Contains("the PNG is damaged") && Catch::Contains("the data end too early"));
+             Catch::Contains("the PNG is damaged") && Catch::Contains("the data ends too early"));
   CHECK_THAT(failure_of(most_of("lossy.webp")),
              Catch::Matches("the WebP of [0-9]+ bytes is damaged at row [1-9][0-9]* of 37: .*"));
   CHECK_THAT(failure_of(most_of("local.gif")),
@@ -101,7 +100,7 @@ TEST_CASE("what is no image, or of another kind, says so", "[media][image]") {
   CHECK(failure_of("<html>") ==
         "6 bytes that begin with 3c 68 74 6d 6c 3e are not a JPEG, PNG, WebP, GIF or TIFF");
   CHECK(failure_of("BM123456", ErrorCode::kUnsupported) ==
-        "BMP images are not read; convert it to JPEG, PNG, WebP, GIF or TIFF");
+        "BMP images are not supported; convert to JPEG, PNG, WebP, GIF or TIFF");
   const std::string heic = std::string("\0\0\0\x18", 4) + "ftypheic";
   CHECK_THAT(failure_of(heic, ErrorCode::kUnsupported), Catch::Contains("HEIC"));
   std::string twelve = image_file("420.jpg");

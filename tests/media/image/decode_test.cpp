@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 #include "tests/media/image/image_file.h"
 #include "tests/media/image/vectors.h"
 #include "tests/support/shared_data.h"

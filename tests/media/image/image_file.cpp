@@ -8,7 +8,6 @@
 
 #include "io/error.h"
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 
 namespace energon::testing {
 namespace {

@@ -98,8 +98,9 @@ TEST_CASE("memory of another size or alignment is refused", "[media][image]") {
     return error_of([&] { decoder.decode_into(energon::as_bytes(encoded), to); },
                     ErrorCode::kInvalidArgument);
   };
-  CHECK_THAT(decode(all), Catch::Contains("takes 988 bytes, but there are 989"));
-  CHECK_THAT(decode(all.first(987)), Catch::Contains("takes 988 bytes, but there are 987"));
+  CHECK_THAT(decode(all), Catch::Contains("needs 988 bytes, but the memory for it has 989"));
+  CHECK_THAT(decode(all.first(987)),
+             Catch::Contains("needs 988 bytes, but the memory for it has 987"));
   CHECK_THAT(decode(all.subspan(1)), Catch::Contains("not aligned to 4 bytes"));
   CHECK(decode(all.first(988)) == "no error");
 }

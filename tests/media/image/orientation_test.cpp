@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 
 #include "media/image/image_decoder.h"
-#include "media/image/image_info.h"
 #include "media/image/row_writer.h"
 #include "media/metadata/image_metadata.h"
 #include "tests/media/image/image_file.h"

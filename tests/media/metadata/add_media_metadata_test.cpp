@@ -84,7 +84,7 @@ TEST_CASE("extensions choose the media, content tells their format", "[media][me
   CHECK(report.av == 1);
   REQUIRE(report.unreadable == 2);
   CHECK(report.unreadable_named.at(0).name == "4.bmp");
-  CHECK_THAT(report.unreadable_named.at(0).cause, Catch::Contains("BMP images are not read"));
+  CHECK_THAT(report.unreadable_named.at(0).cause, Catch::Contains("BMP images are not supported"));
   CHECK(report.unreadable_named.at(1).shard == "a.tar");
   CHECK(report.part_names.size() == 9);
 }

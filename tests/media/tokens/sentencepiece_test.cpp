@@ -1,5 +1,3 @@
-#include "media/tokens/sentencepiece.h"
-
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +7,7 @@
 
 #include "io/error.h"
 #include "io/file.h"
+#include "media/tokens/tokenizer.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_dir.h"
 

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "media/transform/color.h"
+#include "media/transform/normalize.h"
+#include "media/transform/resize.h"
 #include "tests/media/transform/noise_image.h"
 #include "tests/support/error_of.h"
 
