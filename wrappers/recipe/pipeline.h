@@ -42,7 +42,7 @@ struct TrainOptions {
   /// single samples are delivered.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
-  /// Number of samples that are sorted by cost together; absent: no sorting.
+  /// Number of samples that are sorted by cost together. Unset means no sorting.
   std::optional<std::int64_t> sort_pool_size = std::nullopt;
   /// Number of samples from which packs are selected; absent: no packing.
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
