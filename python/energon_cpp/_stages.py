@@ -60,7 +60,8 @@ def stages_of(
 
 
 def _used(encoder: Encoder, packs: bool, batched: bool) -> dict[str, Callable[..., Any]]:
-    names = _OF_SAMPLES + (_OF_PACKING if packs else []) + ["batch_group_criterion"]
+    names = _OF_SAMPLES + ["sample_cost"] + (_OF_PACKING if packs else [])
+    names += ["batch_group_criterion"]
     used = {name: stage_function(encoder, name) for name in names}
     if batched or used["batch_group_criterion"] is not None:
         used |= {name: stage_function(encoder, name) for name in ("batch", "encode_batch")}

@@ -183,6 +183,16 @@ def positions_of(samples: Sequence[Any], packs: Iterable[Iterable[Any]]) -> list
     return [[position_of(chosen) for chosen in pack] for pack in lists]
 
 
+def cost_of(returned: Any) -> float:
+    """What sample_cost returned, as a float."""
+    if not isinstance(returned, (str, bytes, bytearray)):
+        try:
+            return float(returned)
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(f"sample_cost must return a number, not {_shown(returned)}")
+
+
 def group_of(returned: Any) -> tuple[str, int | None]:
     """(group, batch size) of what batch_group_criterion returned: (key, batch size or None)."""
     wrong = f"batch_group_criterion must return (group, batch size or None), not {_shown(returned)}"

@@ -65,6 +65,7 @@ def get_train_dataset(
     batch_size: int | None,
     split_part: str = "train",
     batch_drop_last: bool = False,
+    sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     shuffle_buffer_size: int | None = 0,
     max_samples_per_sequence: int | None = None,
@@ -89,6 +90,7 @@ def get_train_dataset(
         batch_size: Samples, or packs, in a batch; without it, single samples are delivered.
         split_part: Part of a prepared dataset, or split of a metadataset.
         batch_drop_last: Drop the samples at the end of an epoch that do not fill a batch.
+        sort_pool_size: Number of samples that are sorted by cost together; unset means no sorting.
         packing_buffer_size: Number of samples from which packs are selected; unset means no
             packing.
         shuffle_buffer_size: Size of the buffer from which samples are drawn at random; 0 and 1 mean
@@ -113,7 +115,13 @@ def get_train_dataset(
     """
     refuse("get_train_dataset", unknown)
     options = _common_options(
-        batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
+        batch_size,
+        batch_drop_last,
+        sort_pool_size,
+        packing_buffer_size,
+        on_error,
+        failure_tolerance,
+        tensors,
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
     options |= {
@@ -135,6 +143,7 @@ def get_val_dataset(
     batch_size: int | None,
     split_part: str = "val",
     batch_drop_last: bool = False,
+    sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
     task_encoder: Encoder | None = None,
@@ -154,6 +163,7 @@ def get_val_dataset(
         batch_size: Samples, or packs, in a batch; without it, single samples are delivered.
         split_part: Part of a prepared dataset, or split of a metadataset.
         batch_drop_last: Drop the samples at the end of an epoch that do not fill a batch.
+        sort_pool_size: Number of samples that are sorted by cost together; unset means no sorting.
         packing_buffer_size: Number of samples from which packs are selected; unset means no
             packing.
         limit: Batches of this rank in one epoch of validation; unset and 0 mean all.
@@ -179,6 +189,7 @@ def _val_recipe(
     batch_size: int | None,
     split_part: str,
     batch_drop_last: bool = False,
+    sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
     task_encoder: Encoder | None = None,
@@ -192,7 +203,13 @@ def _val_recipe(
 ) -> DatasetRecipe:
     refuse("get_val_datasets", unknown)
     options = _common_options(
-        batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
+        batch_size,
+        batch_drop_last,
+        sort_pool_size,
+        packing_buffer_size,
+        on_error,
+        failure_tolerance,
+        tensors,
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
     options["limit"] = limit
@@ -206,6 +223,7 @@ def get_val_datasets(
     batch_size: int | None,
     split_part: str = "val",
     batch_drop_last: bool = False,
+    sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
     task_encoder: Encoder | None = None,
@@ -227,6 +245,7 @@ def get_val_datasets(
 def _common_options(
     batch_size: int | None,
     drop_last: bool,
+    sort_pool_size: int | None,
     packing_buffer_size: int | None,
     on_error: str,
     failure_tolerance: int,
@@ -237,6 +256,7 @@ def _common_options(
     return {
         "batch_size": batch_size,
         "remainder": "drop" if drop_last else "smaller-batch",
+        "sort_pool_size": sort_pool_size,
         "packing_buffer_size": packing_buffer_size,
         "on_error": "skip" if on_error == "skip" else "fail",
         "failure_tolerance": failure_tolerance,

@@ -69,6 +69,11 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         """Runs on selected samples only: the expensive part."""
         return sample  # type: ignore[no-any-return]
 
+    def sample_cost(self, sample: Any) -> float:
+        """What the sample costs, such as its length: samples are sorted by it in pools of
+        sort_pool_size. Runs after encode_sample and preencode_sample."""
+        raise NotImplementedError("sorting needs sample_cost")
+
     def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
         """For each pack its samples, of those in the packing buffer."""
         raise NotImplementedError("packing needs select_samples_to_pack")
@@ -154,6 +159,9 @@ class AugmentTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_
 
     def postencode_sample(self, sample: Any) -> T_encoded_sample:
         return self._task_encoder.postencode_sample(sample)
+
+    def sample_cost(self, sample: Any) -> float:
+        return self._task_encoder.sample_cost(sample)
 
     def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
         return self._task_encoder.select_samples_to_pack(samples)

@@ -39,6 +39,7 @@ PythonFunctions read_functions(const nb::dict& specs) {
   const std::pair<const char*, PythonFunction*> named[] = {
       {"encode_sample", &functions.encode_sample},
       {"preencode_sample", &functions.preencode_sample},
+      {"sample_cost", &functions.sample_cost},
       {"select_samples_to_pack", &functions.select_samples_to_pack},
       {"postencode_sample", &functions.postencode_sample},
       {"pack_selected_samples", &functions.pack_selected_samples},

@@ -325,6 +325,16 @@ BatchGenerator batch_generator(const PythonFunction& function, Items items) {
   };
 }
 
+CostFunction cost_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](const Sample& sample, CallContext& context) {
+    return call_python([&] {
+      seed_random(function, context.rng());
+      static constinit PackageAttribute cost_of("_values", "cost_of");
+      return nb::cast<double>(cost_of(function.callable(items->sample(sample))));
+    });
+  };
+}
+
 // Energon's function returns lists of samples; the core wants their positions. The function may
 // return the samples that it got, or their positions.
 SelectFunction select_function(const PythonFunction& function, Items items) {
@@ -410,6 +420,9 @@ void add_functions(const PythonFunctions& functions, const Items& items,
   }
   if (functions.preencode_sample) {
     encoder.preencode_sample = sample_stage(functions.preencode_sample, items);
+  }
+  if (functions.sample_cost) {
+    encoder.cost = cost_function(functions.sample_cost, items);
   }
   if (functions.select_samples_to_pack) {
     encoder.select_samples_to_pack = select_function(functions.select_samples_to_pack, items);

@@ -51,6 +51,7 @@ struct PythonFunctions {
   std::vector<PythonCooker> cookers = {};
   PythonFunction encode_sample = {};
   PythonFunction preencode_sample = {};
+  PythonFunction sample_cost = {};
   PythonFunction select_samples_to_pack = {};
   PythonFunction postencode_sample = {};
   PythonFunction pack_selected_samples = {};

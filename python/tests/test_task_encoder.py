@@ -127,6 +127,108 @@ def test_packing(texts: str, num_workers: int) -> None:
         assert [batch["numbers"] for batch in loader] == [batch["numbers"] for batch in rest]
 
 
+class Sorted(Numbers):
+    def sample_cost(self, sample: Any) -> float:
+        assert type(sample) is Encoded
+        return sample.number * 7 % 5 - 0.5
+
+
+def test_sort_pools(texts: str, num_workers: int) -> None:
+    def made(**more: Any) -> Any:
+        options = {"training": True, "repeat": False, "shuffle_buffer_size": 9, **more}
+        return loader_of(texts, num_workers=num_workers, **options)
+
+    def two_epochs(loader: Any) -> list[list[int]]:
+        return [numbers_of([batch]) for _ in range(2) for batch in loader]
+
+    with made(encoder=Numbers(), batch_size=None) as loader:
+        unsorted = [[sample.number for sample in loader] for _ in range(2)]
+    with made(encoder=Sorted(), sort_pool_size=10) as loader:
+        batches = two_epochs(loader)
+        again = loader.restore_sample(take(loader, 1)[0].__restore_key__)
+        assert len(again.number) == 4
+    numbers = sum(batches, [])
+    assert [sorted(numbers[:60]), sorted(numbers[60:])] == [list(range(60))] * 2
+    if num_workers == 0:
+        cost = lambda number: number * 7 % 5  # noqa: E731
+        pools = [epoch[i : i + 10] for epoch in unsorted for i in range(0, 60, 10)]
+        assert numbers == [number for pool in pools for number in sorted(pool, key=cost)]
+
+    for before in (1, 2, 4, len(batches) // 2 + 1):  # most within a pool
+        with made(encoder=Sorted(), sort_pool_size=10) as loader:
+            first = take(loader, before)
+            first += take(loader, before - len(first))
+            state = loader.save_state_rank()
+        assert [numbers_of([batch]) for batch in first] == batches[:before]
+        with made(encoder=Sorted(), sort_pool_size=10) as loader:
+            loader.restore_state_rank(state)
+            rest = two_epochs(loader)
+        left = batches[before:]
+        assert rest[: len(left)] == left
+
+
+def test_sort_pools_in_validation(texts: str) -> None:
+    for batch_size in (None, 7):
+        loader = loader_of(texts, Sorted(), batch_size=batch_size, sort_pool_size=60)
+        items = list(loader)
+        numbers = numbers_of(items) if batch_size else [item.number for item in items]
+        assert numbers == sorted(range(60), key=lambda number: number * 7 % 5)
+    datasets = energon.get_val_datasets(
+        texts, worker_config=config(), batch_size=7, split_part="val", sort_pool_size=60,
+        task_encoder=Sorted(),
+    )  # fmt: skip
+    assert [numbers_of(list(energon.get_savable_loader(one))) for one, _ in datasets] == [numbers]
+
+
+def test_sort_pools_of_augmented_encoders(texts: str) -> None:
+    encoder: Any = energon.AugmentTaskEncoder(Sorted())
+    loader = loader_of(texts, encoder, batch_size=None, sort_pool_size=60)
+    assert [sample.number for sample in loader][:2] == [0, 5]
+
+
+def test_a_cost_and_a_pool_need_each_other(texts: str) -> None:
+    with pytest.raises(ValueError, match="sort_pool_size= needs .*override sample_cost"):
+        loader_of(texts, Numbers(), sort_pool_size=10)
+    with pytest.raises(ValueError, match="sample_cost.* set sort_pool_size="):
+        loader_of(texts, Sorted())
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        ("7", "must return a number, not .*'7'"),
+        (None, "must return a number, not .*None"),
+        ([1], "must return a number, not"),
+        (float("nan"), "NaN"),
+    ],
+)
+def test_costs_that_are_not_numbers_are_named(texts: str, cost: Any, text: str) -> None:
+    class Wrong(Numbers):
+        def sample_cost(self, sample: Any) -> Any:
+            return cost if sample.number == 3 else numpy.float32(sample.number)
+
+    loader = loader_of(texts, Wrong(), sort_pool_size=10)
+    with pytest.raises((TypeError, ValueError), match=text):
+        next(iter(loader))
+    loader = loader_of(texts, Wrong(), sort_pool_size=10, on_error="skip")
+    assert numbers_of(list(loader)) == [number for number in range(60) if number != 3]
+
+
+def test_costs_draw_the_same_random_numbers_again(texts: str, num_workers: int) -> None:
+    class Noise(Numbers):
+        def sample_cost(self, sample: Any) -> float:
+            return random.random()
+
+    def made() -> Any:
+        return loader_of(texts, Noise(), num_workers=num_workers, sort_pool_size=10)
+
+    with made() as loader:
+        batches = [numbers_of([batch]) for batch in loader]
+    assert batches != sorted(batches)
+    with made() as loader:
+        assert [numbers_of([batch]) for batch in loader] == batches
+
+
 def test_groups(texts: str, num_workers: int) -> None:
     class Groups(Numbers):
         def batch_group_criterion(self, sample: Any) -> Any:

@@ -371,10 +371,6 @@ void PackMaker::apply_state(const State& state) {
 
 namespace {
 
-// Number of samples read together. Reading the whole buffer at once would load it before the limit
-// on its payload applies.
-constexpr std::int64_t kReadTogether = 1024;
-
 template <class Stage>
 bool is_given(const Stage& stage) {
   return std::visit([](const auto& function) { return static_cast<bool>(function); }, stage);

@@ -181,6 +181,21 @@ std::vector<Sample> SampleBuffer::take_front(std::size_t count) {
   return samples;
 }
 
+void SampleBuffer::drop_front(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    budget_.held_bytes -= entries_.front().payload_bytes;
+    entries_.pop_front();
+  }
+}
+
+void SampleBuffer::reorder(std::span<const std::size_t> order) {
+  std::deque<Entry> entries;
+  for (const std::size_t position : order) {
+    entries.push_back(std::move(entries_[position]));
+  }
+  entries_ = std::move(entries);
+}
+
 void SampleBuffer::clear() {
   for (const Entry& entry : entries_) {
     budget_.held_bytes -= entry.payload_bytes;

@@ -80,6 +80,10 @@ struct PayloadBudget {
   std::uint64_t held_bytes = 0;
 };
 
+/// Number of samples that a stage reads together. Reading a whole buffer at once would load it
+/// before the limit on its payload applies.
+inline constexpr std::int64_t kReadTogether = 1024;
+
 /// The default limit of a stage.
 inline constexpr std::uint64_t kMaxHeldBytes = std::uint64_t{256} << 20;
 
@@ -110,6 +114,11 @@ class SampleBuffer {
   /// Removes and returns the first `count` samples. Requires: count <= size(). Throws Error if one
   /// cannot be rebuilt; then the buffer is unchanged.
   std::vector<Sample> take_front(std::size_t count);
+  /// Removes the first `count` samples. Requires: count <= size().
+  void drop_front(std::size_t count);
+  /// Moves the sample at position order[i] to position i. Requires: `order` is a permutation of the
+  /// positions.
+  void reorder(std::span<const std::size_t> order);
   void clear();
 
   /// encode_keys() of the buffer. Throws only if memory allocation does.

@@ -145,6 +145,7 @@ void take_stages(const Config& config, const TaskEncoder& caller, Options& optio
   if (!stages.has_batches) {
     options.batch_size.reset();
   }
+  options.sort_pool_size.reset();
   options.packing_buffer_size.reset();
   options.errors = {};
   options.watchdog.reset();

@@ -4,7 +4,8 @@
 // Functions that make one sample from one (cook, encode, preencode, postencode, encode batch) and
 // batches do not change which samples are in an item, so the items have the same restore keys as in
 // the job, unless it skipped samples. Stages that use a function to decide which samples are in an
-// item (packing, groups, filters, flat maps, iter maps) cannot be recomputed without that function.
+// item (sort pools, packing, groups, filters, flat maps, iter maps) cannot be recomputed without
+// that function.
 //
 // A replay pipeline also reads and decodes the samples, and skips those that fail. Its items are
 // those of a job that skipped exactly these samples.

@@ -22,6 +22,7 @@
 #include "wrappers/batching/batch.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
+#include "wrappers/batching/sort_pool.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/sample_order.h"
 #include "wrappers/recipe/task_encoder.h"
@@ -59,6 +60,7 @@ struct Encoding {
       : encoder(options.task_encoder),
         batch_size(options.batch_size),
         remainder(options.remainder),
+        sort_pool_size(options.sort_pool_size),
         packing_buffer_size(options.packing_buffer_size),
         errors(options.errors),
         watchdog(options.watchdog),
@@ -67,6 +69,7 @@ struct Encoding {
   const TaskEncoder& encoder;
   const std::optional<std::int64_t> batch_size;
   const BatchOptions::Remainder remainder;
+  const std::optional<std::int64_t> sort_pool_size;
   const std::optional<std::int64_t> packing_buffer_size;
   const ErrorPolicies& errors;
   const std::optional<WatchdogOptions>& watchdog;
@@ -101,6 +104,7 @@ class Assembly {
   ReplaceFunction add_reading(SampleOrder order);
   void add_cooking(ReplaceFunction replace);
   void add_function(std::string_view name, const SampleStage& function);
+  void add_sorting();
   void add_packing();
   void add_batching();
   void add_batches(std::int64_t batch_size);
@@ -129,6 +133,7 @@ void Assembly::add_encoding(SampleOrder order) {
   }
   add_function(stage_names::kEncodeSample, encoder.encode_sample);
   add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
+  add_sorting();
   add_packing();
   add_batching();
   add_function(stage_names::kEncodeBatch, encoder.encode_batch);
@@ -238,6 +243,15 @@ void Assembly::add_function(std::string_view name, const SampleStage& function) 
   }
 }
 
+void Assembly::add_sorting() {
+  if (encoding_.sort_pool_size) {
+    add<SortPool>(stage_names::kSampleCost,
+                  SortPoolOptions{.cost = encoding_.encoder.cost,
+                                  .pool_size = *encoding_.sort_pool_size,
+                                  .stage = stage(stage_names::kSampleCost)});
+  }
+}
+
 void Assembly::add_packing() {
   const TaskEncoder& encoder = encoding_.encoder;
   if (encoding_.packing_buffer_size) {
@@ -320,7 +334,8 @@ std::shared_ptr<const Parts<Options>> checked_parts(PipelineData data, Options o
   if (data.leaves.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "a pipeline needs at least one dataset");
   }
-  validate(options.task_encoder, options.packing_buffer_size, options.batch_size);
+  validate(options.task_encoder, options.packing_buffer_size, options.batch_size,
+           options.sort_pool_size);
   check_tolerances(options.errors);
   if (!options.task_encoder.cookers.empty()) {
     // Throws here, not in the worker.

@@ -1,8 +1,9 @@
 // The standard pipelines for training and validation, built from the stages.
 //
 //   train: per leaf SliceOrder -> [Repeat]; [Blend | ShareBlend] -> [Repeat] -> [ShuffleBuffer] ->
-//          ReadSamples -> [cook] -> [tokenize] -> [encode | preencode] -> [Packing] ->
-//          [GroupBatch | Batch] -> [encode batch] -> [Epochize] -> [LogSample] -> [Watchdog]
+//          ReadSamples -> [cook] -> [tokenize] -> [encode | preencode] -> [SortPool] ->
+//          [Packing] -> [GroupBatch | Batch] -> [encode batch] -> [Epochize] -> [LogSample] ->
+//          [Watchdog]
 //   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit] ->
 //          [LogSample] -> [Watchdog]
 //
@@ -41,6 +42,8 @@ struct TrainOptions {
   /// single samples are delivered.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
+  /// Number of samples that are sorted by cost together. Unset means no sorting.
+  std::optional<std::int64_t> sort_pool_size = std::nullopt;
   /// Number of samples from which packs are selected; absent: no packing.
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
 
@@ -76,6 +79,7 @@ struct ValOptions {
   TaskEncoder task_encoder = {};
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
+  std::optional<std::int64_t> sort_pool_size = std::nullopt;
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
   /// Number of batches in one epoch of a rank; absent or 0: all.
   std::optional<std::int64_t> limit = std::nullopt;

@@ -22,7 +22,7 @@ void require(bool fits, const char* what) {
 }  // namespace
 
 void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_buffer_size,
-              std::optional<std::int64_t> batch_size) {
+              std::optional<std::int64_t> batch_size, std::optional<std::int64_t> sort_pool_size) {
   if (encoder.tokenizer) {
     validate(*encoder.tokenizer);
   }
@@ -30,6 +30,14 @@ void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_bu
   require(!is_given(encoder.encode_sample) ||
               (!is_given(encoder.preencode_sample) && !encoder.postencode_sample),
           "encode_sample excludes preencode_sample and postencode_sample: set one or the others");
+  const bool sorts = sort_pool_size.has_value();
+  require(!sorts || encoder.cost,
+          "sort_pool_size needs a function that returns the cost of a sample: set "
+          "TaskEncoder::cost (in Python, override sample_cost)");
+  require(sorts || !encoder.cost,
+          "TaskEncoder::cost (in Python, sample_cost) needs a pool of samples to sort: set "
+          "sort_pool_size");
+  require(!sorts || *sort_pool_size >= 1, "sort_pool_size must be at least 1");
   const bool selects = has_function(encoder.select_samples_to_pack);
   const bool makes_packs = has_function(encoder.pack_selected_samples);
   require(!packs || (selects && makes_packs),

@@ -1,8 +1,8 @@
 // The functions that a training recipe applies between the shards and the batch, typed and with
 // defaults.
 //
-//   decode -> cook -> tokenize -> encode | preencode -> select to pack -> postencode -> pack ->
-//   batch -> encode batch
+//   decode -> cook -> tokenize -> encode | preencode -> sort -> select to pack -> postencode ->
+//   pack -> batch -> encode batch
 //
 // Every stage is optional; docs/pipelines.md has the picture. Functions run in the workers. They
 // must give the same result for the same sample and the same CallContext::rng(); otherwise a
@@ -21,6 +21,7 @@
 #include "wrappers/batching/batch_functions.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
+#include "wrappers/batching/sort_pool.h"
 #include "wrappers/stages/cook.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/stages/tokenize.h"
@@ -47,6 +48,10 @@ struct TaskEncoder {
 
   /// Runs before packing and provides what select_samples_to_pack needs, such as the length.
   SampleStage preencode_sample = {};
+  /// If set, samples are sorted by it in pools, so that samples of a batch or a pack cost about the
+  /// same.
+  CostFunction cost = nullptr;
+
   /// Selects which samples of the packing buffer become packs.
   SelectStage select_samples_to_pack = {};
   /// Makes the parts that select_samples_to_pack selects, if it selects parts of samples.
@@ -71,6 +76,7 @@ inline constexpr std::string_view kCook = "cook";      ///< with decoding in fro
 inline constexpr std::string_view kTokenize = "tokenize";
 inline constexpr std::string_view kEncodeSample = "encode_sample";
 inline constexpr std::string_view kPreencodeSample = "preencode_sample";
+inline constexpr std::string_view kSampleCost = "sample_cost";
 inline constexpr std::string_view kSelectSamplesToPack = "select_samples_to_pack";
 inline constexpr std::string_view kPostencodeSample = "postencode_sample";
 inline constexpr std::string_view kPackSelectedSamples = "pack_selected_samples";
@@ -82,6 +88,7 @@ inline constexpr std::string_view kEncodeBatch = "encode_batch";
 /// Throws Error (kInvalidArgument) for functions that exclude each other or need one that is
 /// missing.
 void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_buffer_size,
-              std::optional<std::int64_t> batch_size);
+              std::optional<std::int64_t> batch_size,
+              std::optional<std::int64_t> sort_pool_size = std::nullopt);
 
 }  // namespace energon

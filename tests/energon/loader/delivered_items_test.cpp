@@ -217,6 +217,13 @@ TEST_CASE("if functions decide, the stage is named, and the job's own pipeline i
       return Mapping();
     };
   }
+  SECTION("sort pools") {
+    stage = "SortPool";
+    options.sort_pool_size = 7;
+    options.task_encoder.cost = [](const Sample& sample) {
+      return static_cast<double>(std::stoll(std::string(sample.keys.front())) % 4);
+    };
+  }
   SECTION("groups") {
     stage = "GroupBatch";
     options.task_encoder.batch_group_criterion = [](const Sample& sample) {

@@ -14,6 +14,7 @@
 #include "wrappers/batching/batch_functions.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
+#include "wrappers/batching/sort_pool.h"
 #include "wrappers/orders/blend.h"
 #include "wrappers/orders/repeat.h"
 #include "wrappers/orders/shuffle_buffer.h"
@@ -66,6 +67,10 @@ SampleGenerator three_of_two(Pull pull, CallContext& /*context*/) {
     output.fields = {{"output", static_cast<std::int64_t>(given++)}};
     return output;
   };
+}
+
+double drawn_cost(const Sample& /*sample*/, CallContext& context) {
+  return context.rng().uniform();
 }
 
 // Packs of three, of what a buffer has whole ones of.
@@ -149,6 +154,9 @@ PipelineFactory every_stage(std::shared_ptr<const Webdataset> dataset) {
     stream = std::make_unique<FlatMap>(std::move(stream), copies, stage("flat_map"));
     stream = std::make_unique<IterMap>(
         std::move(stream), IterMapOptions{.function = three_of_two, .stage = stage("iter_map")});
+    stream = std::make_unique<SortPool>(
+        std::move(stream),
+        SortPoolOptions{.cost = drawn_cost, .pool_size = 5, .stage = stage("cost")});
     stream = std::make_unique<Packing>(
         std::move(stream),
         PackingOptions{.buffer_size = 8, .select = threes, .postencode = with_draw, .pack = pack});

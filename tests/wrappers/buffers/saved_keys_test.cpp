@@ -18,6 +18,7 @@
 #include "tests/support/memory_leaf.h"
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
+#include "wrappers/batching/sort_pool.h"
 #include "wrappers/buffers/combine.h"
 #include "wrappers/recipe/pipeline.h"
 #include "wrappers/stages/iter_map.h"
@@ -116,6 +117,14 @@ std::vector<Holder> holders() {
       {"encoded samples that packs are made of", packed(packing_with_postencode()),
        [](State& state, const RestoreKey& key) {
          run(state, RestoreKey::around(Stage::kMap, {0}, key));
+       }},
+      {"a sort pool",
+       [](std::unique_ptr<Dataset> inner) {
+         return std::make_unique<energon::SortPool>(
+             std::move(inner), energon::SortPoolOptions{.cost = [](const Sample&) { return 1.0; }});
+       },
+       [](State& state, const RestoreKey& key) {
+         set(state, "pool", energon::encode_keys({&key, 1}));
        }},
       {"a group",
        [](std::unique_ptr<Dataset> inner) {

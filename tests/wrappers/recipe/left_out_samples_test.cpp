@@ -211,6 +211,13 @@ class RandomJob {
     } else if (random_() % 2 == 0) {
       encoder.encode_sample = look(faults(random_, "encode"));
     }
+    if (kind == 4) {
+      options.sort_pool_size = draw(random_, 2, 9);
+      encoder.cost = [cost = faults(random_, "cost")](const Sample& sample) {
+        cost.look_at(sample.keys.front());
+        return static_cast<double>(sample.keys.front().back() % 3);
+      };
+    }
     if (has_filter_ || random_() % 6 == 0) {
       encoder.batch = energon::generic_batch;
       return;  // without batches

@@ -132,6 +132,7 @@ TEST_CASE("validation has the options that it shares with training, and limit",
   AllOptions options;
   REQUIRE(set_option(options, *find_option("batch_size"), "4"));
   REQUIRE(set_option(options, *find_option("remainder"), "drop"));
+  REQUIRE(set_option(options, *find_option("sort_pool_size"), "8"));
   REQUIRE(set_option(options, *find_option("packing_buffer_size"), "9"));
   REQUIRE(set_option(options, *find_option("limit"), "3"));
   REQUIRE(set_option(options, *find_option("on_error"), "skip"));
@@ -139,6 +140,7 @@ TEST_CASE("validation has the options that it shares with training, and limit",
   const energon::ValOptions val = val_options_of(options);
   CHECK(val.batch_size == 4);
   CHECK(val.remainder == energon::BatchOptions::Remainder::kDrop);
+  CHECK(val.sort_pool_size == 8);
   CHECK(val.packing_buffer_size == 9);
   CHECK(val.limit == 3);
   CHECK(val.errors.standard.action == FailureAction::kSkip);
