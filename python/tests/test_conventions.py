@@ -51,7 +51,7 @@ def test_options_that_are_refused(texts: str) -> None:
     for make in (energon.get_savable_loader, energon.get_loader):
         with pytest.raises(ValueError, match="in_order=False is not possible"):
             make(dataset, in_order=False)
-        with pytest.raises(ValueError, match="timeout must be seconds.*-1"):
+        with pytest.raises(ValueError, match="timeout must be in seconds.*-1"):
             make(dataset, timeout=-1)
         with pytest.raises(TypeError, match="unexpected keyword argument 'prefetch'"):
             make(dataset, prefetch=1)
@@ -94,11 +94,11 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
         for epoch in range(2):
             loader.set_epoch(epoch)
             got.append(keys(list(loader)))
-            with pytest.raises(ValueError, match=rf"set_epoch\({epoch}\): .*of epoch {epoch + 1}"):
+            with pytest.raises(ValueError, match=rf"set_epoch\({epoch}\): .*is epoch {epoch + 1}"):
                 loader.set_epoch(epoch)
         take(loader, 1)
         loader.set_epoch(2)  # within it
-        with pytest.raises(ValueError, match=f"which has {len(whole[2]) - 1} batches to come"):
+        with pytest.raises(ValueError, match=f"which has {len(whole[2]) - 1} batches left"):
             loader.set_epoch(3)
         assert got + [whole[2][:1] + keys(list(loader))] == whole
         state = loader.state_dict()
@@ -113,7 +113,7 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
             loader.set_epoch(1)
     basic = energon.get_loader(dataset_of(texts))
     basic.set_epoch(0)
-    with pytest.raises(ValueError, match="the next loop is of epoch 0"):
+    with pytest.raises(ValueError, match="the next loop is epoch 0"):
         basic.set_epoch(1)
     list(basic)
     basic.set_epoch(1)

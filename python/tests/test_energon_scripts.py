@@ -100,7 +100,7 @@ def test_global_states_of_one_rank(texts: str, num_workers: int) -> None:
         assert [batch.__key__ for batch in take(loader, 5)] == rest
         with pytest.raises(TypeError, match="save_state_global"):
             loader.restore_state_global(states[0])
-        with pytest.raises(ValueError, match="has 2 ranks, the job has 1"):
+        with pytest.raises(ValueError, match="has 2 ranks, but the job has 1"):
             loader.restore_state_global(states * 2)
 
 

@@ -223,6 +223,6 @@ def test_arguments_that_there_are_not_say_what_to_use(texts: str) -> None:
         energon.get_val_dataset(texts, worker_config=config(), batch_size=1, color=1)
     with pytest.raises(TypeError, match="YAML file"):
         energon.get_val_dataset({}, worker_config=config(), batch_size=1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="worker_config must be that of the dataset"):
+    with pytest.raises(ValueError, match="worker_config must equal that of the dataset"):
         dataset = energon.get_val_dataset(texts, worker_config=config(), batch_size=1)
         energon.get_loader(dataset, worker_config=config(rank=1, world_size=2))

@@ -70,7 +70,7 @@ def test_state_dict_before_during_and_after(texts: str, num_workers: int) -> Non
         assert keys(list(loader)) == whole[4:]
         loader.load_state_dict(after)
         assert keys(list(loader)) == whole
-        with pytest.raises(ValueError, match="no state of a loader"):
+        with pytest.raises(ValueError, match="not the state of a loader"):
             loader.load_state_dict({"epoch": 1})
 
 
@@ -256,7 +256,7 @@ def test_timeouts_without_a_limit(texts: str, option: str, seconds: Any) -> None
 @pytest.mark.parametrize("seconds", [float("nan"), -1, float("-inf")])
 @pytest.mark.parametrize("option", ["timeout", "watchdog_timeout_seconds"])
 def test_timeouts_that_are_none(texts: str, option: str, seconds: float) -> None:
-    with pytest.raises(ValueError, match="timeout must be seconds, 0 or None for no limit"):
+    with pytest.raises(ValueError, match="timeout must be in seconds, 0 or None for no limit"):
         loader_of(texts, loader={option: seconds})
 
 

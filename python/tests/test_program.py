@@ -65,5 +65,5 @@ def test_a_package_without_the_program_says_so(
     from energon_cpp import _program
 
     monkeypatch.setattr(_program, "_FILE", tmp_path / "energon")
-    with pytest.raises(SystemExit, match="No such file.*install it again"):
+    with pytest.raises(SystemExit, match="No such file.*reinstall it"):
         _program.main()

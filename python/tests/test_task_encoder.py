@@ -452,8 +452,8 @@ def test_groups_by_keys_of_any_type(texts: str, num_workers: int) -> None:
 @pytest.mark.parametrize(
     "returned, text",
     [
-        ((object(), None), "has no value, only an address: <object object"),
-        ((lambda: 1, None), "has no value, only an address"),
+        ((object(), None), "is identified only by its address: <object object"),
+        ((lambda: 1, None), "is identified only by its address"),
         (([1], None), r"cannot be hashed: list \[1\]; return a str"),
         (((1, [2]), None), "cannot be hashed: list"),
         ((float("nan"), None), "nan as a group"),
@@ -492,7 +492,7 @@ def test_packs_of_samples_that_are_integers(texts: str, num_workers: int) -> Non
     assert sorted(sum(packs, [])) == sorted((7 * n) % 60 for n in range(60))
     packs = packs_of(texts, lambda n: 5, lambda samples: [samples[:3], samples[3:]], num_workers)
     assert packs[0] == [5] * 3 and sum(packs, []) == [5] * 60
-    with pytest.raises(ValueError, match="samples that it was given.*not new ones: int 100000"):
+    with pytest.raises(ValueError, match="samples that it received.*not new samples: int 100000"):
         packs_of(texts, lambda n: n, lambda samples: [[samples[0] + 10**5]], num_workers)
 
 
@@ -519,9 +519,9 @@ def test_packs_by_positions(texts: str, num_workers: int) -> None:
 @pytest.mark.parametrize(
     "selected, error, text",
     [
-        ([[-1]], ValueError, "returned the position -1; it was given 20 samples, so positions are 0 to 19"),
+        ([[-1]], ValueError, "returned the position -1, but it received 20 samples, so positions are 0 to 19"),
         ([[20]], ValueError, "returned the position 20"),
-        ([["x"]], ValueError, "must return samples that it was given, or their positions, not new ones: str 'x'"),
+        ([["x"]], ValueError, "must return samples that it received, or their positions, not new samples: str 'x'"),
         ([1, 2], TypeError, r"must return a list of packs, each a list of samples, not list \[1, 2\]"),
         (None, TypeError, "must return a list of packs, .*not NoneType None"),
     ],

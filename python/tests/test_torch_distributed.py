@@ -45,7 +45,7 @@ if rank > 0:
     try:
         loader.save_state_global(global_dst_rank=0)
     except ValueError as error:
-        assert "rank 0 is not among the ranks [1, 2]" in str(error), error
+        assert "rank 0 is not one of the ranks [1, 2]" in str(error), error
     else:
         raise AssertionError("a rank outside the group was accepted")
     print("ok", rest)

@@ -203,8 +203,8 @@ def test_options_that_there_are_not(texts: str) -> None:
         (lambda: base.batched(batchsize=3), "first argument"),
         (lambda: base.repeat(nepochs=3), "with_epoch"),
         (lambda: base.shuffle(3, unheard_of=2), "unexpected keyword argument 'unheard_of'"),
-        (lambda: base.decode("rgb", len), r"one mode of images, not \['rgb'.*map_dict"),
-        (lambda: base.decode(len), r"one mode of images.*map_dict"),
+        (lambda: base.decode("rgb", len), r"one image mode, not \['rgb'.*map_dict"),
+        (lambda: base.decode(len), r"one image mode.*map_dict"),
     ]
     for call, text in calls:
         with pytest.raises(TypeError, match=text):
