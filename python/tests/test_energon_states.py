@@ -167,7 +167,7 @@ def test_random_numbers_stay_as_they_are(data: str) -> None:
         ({"parallel_shard_iters": 4}, "16 slices open at a time, this job 4"),
         ({"virtual_epoch_length": 5}, "check the length of virtual epochs"),
         ({"seed_offset": 3}, "check the seed offset"),
-        ({"num_workers": 2}, "of 0 workers, the worker configuration of the dataset has 2"),
+        ({"num_workers": 2}, "have 0 workers, but the worker configuration of the dataset has 2"),
         ({"repeat": False}, "whether it is repeated"),
     ],
 )
