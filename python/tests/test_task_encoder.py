@@ -54,7 +54,7 @@ def test_objects_pass_from_function_to_function(texts: str, num_workers: int) ->
     class Keeps(Numbers):
         def encode_sample(self, sample: Any) -> Any:
             encoded = super().encode_sample(sample)
-            encoded.function = lambda: encoded.number  # what no process boundary would let pass
+            encoded.function = lambda: encoded.number  # could not cross the boundary of a process
             return encoded
 
         def batch(self, samples: list[Any]) -> Any:
@@ -210,7 +210,7 @@ def test_skipped_and_failed_samples(texts: str, num_workers: int) -> None:
 
 
 class Broken(Exception):
-    """Can be pickled, but not made again."""
+    """Can be pickled, but not unpickled."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
@@ -226,7 +226,7 @@ def raising(error: Any) -> Any:
     return Raises()
 
 
-def test_exceptions_have_type_place_and_traceback(texts: str, num_workers: int) -> None:
+def test_exceptions_have_type_location_and_traceback(texts: str, num_workers: int) -> None:
     with loader_of(texts, raising(KeyError("gone")), num_workers=num_workers) as loader:
         with pytest.raises(KeyError, match="gone") as raised:
             list(loader)
@@ -260,7 +260,7 @@ class Exiting(Exception):
 
 
 class Remade(Exception):
-    """Its pickle makes something that cannot be raised."""
+    """Unpickling it gives an object that cannot be raised."""
 
     def __reduce__(self) -> Any:
         return int, (3,)
@@ -300,7 +300,7 @@ def test_exits_of_signal_handlers_end_the_process(texts: str) -> None:
 
 
 @pytest.mark.parametrize("error", [Exiting("bad luck"), Remade("bad luck")], ids=["exits", "int"])
-def test_exceptions_that_cannot_be_made_again(texts: str, num_workers: int, error: Any) -> None:
+def test_exceptions_that_cannot_be_unpickled(texts: str, num_workers: int, error: Any) -> None:
     with loader_of(texts, raising(error), num_workers=num_workers) as loader:
         with pytest.raises(energon.UserFunctionError, match=f"{type(error).__name__}: bad luck"):
             list(loader)
@@ -312,7 +312,7 @@ class Draws(Numbers):
         return {"number": sample["json"]["number"], "drawn": numpy.array(drawn)}
 
 
-def test_random_numbers_are_the_samples_own(texts: str) -> None:
+def test_random_numbers_depend_on_the_sample(texts: str) -> None:
     def run(num_workers: int, seed: int = 0) -> dict[int, list[float]]:
         dataset = energon.get_val_dataset(
             texts, worker_config=config(num_workers, seed_offset=seed, logical_shards=2),
@@ -340,7 +340,7 @@ def test_functions_in_this_process_leave_its_random_numbers_alone(texts: str) ->
         batch = take(loader, 2)[0]
     assert [random.random(), numpy.random.rand()] == expected
     again = loader.restore_sample(batch.__restore_key__)
-    assert [random.random(), numpy.random.rand()] != expected  # those that come next
+    assert [random.random(), numpy.random.rand()] != expected  # the next numbers
     assert numpy.array_equal(again["drawn"], batch["drawn"])
     random.seed(5)
     numpy.random.seed(5)
@@ -362,7 +362,7 @@ def test_restored_batches_have_the_same_random_numbers(texts: str, num_workers: 
 
 
 class DrawsGroups(energon.DefaultTaskEncoder):
-    """No function before it is seeded."""
+    """No earlier function is seeded."""
 
     def batch_group_criterion(self, sample: Any) -> Any:
         return random.randrange(3), None
@@ -378,7 +378,7 @@ class DrawsPacks(energon.DefaultTaskEncoder):
 
 
 @pytest.mark.parametrize("encoder, packing", [(DrawsGroups(), None), (DrawsPacks(), 10)])
-def test_groups_and_packs_draw_the_same_again(
+def test_groups_and_packs_draw_the_same_numbers_again(
     texts: str, num_workers: int, encoder: Any, packing: Any
 ) -> None:
     def made() -> Any:
@@ -433,12 +433,12 @@ EQUAL_GROUPS: list[Any] = [
 ]  # fmt: skip
 
 
-def test_groups_are_those_of_a_dict() -> None:
+def test_groups_are_equal_as_in_a_dict() -> None:
     texts = [_values.group_text(group) for group in GROUPS]
     assert len(set(texts)) == len(set(GROUPS)) == len(GROUPS)
     assert len({_values.group_text(group) for group in EQUAL_GROUPS}) == 1
     assert _values.group_text((True, "a")) == _values.group_text((1, numpy.str_("a")))
-    # As states have them.
+    # The strings in states.
     assert [_values.group_text(group) for group in ("odd", 1, None, (1, "a"))] == [
         "odd", "1", "None", "(1, 'a')"]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""States of all ranks through torch.distributed, where torch is installed."""
+"""States of all ranks through torch.distributed, if torch is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-# Three processes; the data-parallel group is that of the last two.
+# Three processes, of which the last two form the data-parallel group.
 SCRIPT = """
 import datetime, sys
 import torch.distributed as distributed
