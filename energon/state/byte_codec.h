@@ -17,7 +17,7 @@
 namespace energon {
 
 static_assert(std::endian::native == std::endian::little,
-              "fields are copied as they lie in memory");
+              "fields are copied in their memory representation");
 
 class ByteWriter {
  public:
