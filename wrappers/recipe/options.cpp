@@ -615,7 +615,7 @@ namespace {
 
 bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// What stands beside a name in a path, a key or a member of a configuration.
+// The characters next to a name in a path, a key or a member of a configuration.
 bool joins_words(char c) { return is_in_word(c) || c == '/' || c == '-' || c == '.' || c == '"'; }
 
 }  // namespace
