@@ -112,7 +112,7 @@ std::string_view RecordReader::take(std::uint64_t size) {
   return taken;
 }
 
-// nullopt if there is no such file.
+// nullopt if the file does not exist.
 std::optional<std::string> content_of(const std::string& path) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
   try {
