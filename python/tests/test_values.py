@@ -370,7 +370,7 @@ def test_the_error_of_a_wrong_value_names_its_field(texts: str, num_workers: int
         returned(texts, lambda: {"a": [1, {"lock": threading.Lock()}]}, num_workers)
     with pytest.raises(TypeError, match=r"'deep\[0\].*nested more than 60 levels"):
         returned(texts, lambda: {"deep": deep(65)}, num_workers)
-    with pytest.raises(TypeError, match="field '7' cannot be held: the name of a field must be a text"):
+    with pytest.raises(TypeError, match="field '7' cannot be held: the name of a field must be a string"):
         returned(texts, lambda: {7: 1}, num_workers)
     loop: list[Any] = []
     loop.append(loop)

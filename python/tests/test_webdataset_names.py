@@ -198,7 +198,7 @@ def test_unknown_options(texts: str) -> None:
         (lambda: make(texts, cache_size=1), "nothing to cache"),
         (lambda: base.shuffle(3, initial=2), r"shuffle\(\) has no option 'initial'.*places"),
         (lambda: base.decode("rgb", post=[]), "after decode"),
-        (lambda: base.decode("rgb", partial=True), "decode.. leaves parts"),
+        (lambda: base.decode("rgb", partial=True), "decode.. leaves unknown parts"),
         (lambda: base.map(len, handler=print), "on_error"),
         (lambda: base.batched(batchsize=3), "first argument"),
         (lambda: base.repeat(nepochs=3), "with_epoch"),

@@ -199,7 +199,7 @@ TEST_CASE("a state of Energon of another job is refused, with what to look at",
              Catch::Contains("look at the length of virtual epochs"));
   CHECK_THAT(job.refused(stored("ranks_of_old_torch.pt"),
                          replaced(flags_of("ranks_of_old_torch.pt"), "--world-size", "3")),
-             Catch::Contains("states of 2 ranks, the job has 3"));
+             Catch::Contains("states of 2 ranks, but the job has 3"));
 }
 
 TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint][fork]") {

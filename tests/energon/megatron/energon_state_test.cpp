@@ -303,7 +303,7 @@ TEST_CASE("The layout of a job is that of its states", "[megatron]") {
 
 TEST_CASE("States that make no job are refused with what to give", "[megatron]") {
   CHECK_THAT(refused_layout({small_rank(), small_rank()}, {.world_size = 3}),
-             Contains("states of 2 ranks, the job has 3"));
+             Contains("states of 2 ranks, but the job has 3"));
   CHECK_THAT(refused_layout({small_rank()}, {.logical_shards = 4}, ErrorCode::kInvalidArgument),
              Contains("energon checkpoint rescale"));
   Json other = small_rank();
