@@ -183,7 +183,7 @@ TEST_CASE("a run that starts over overwrites complete checkpoints, also with oth
   // The old checkpoints are set aside at once: a restart does not return to the old data.
   CHECK_THAT(
       error_of([&] { SavingJob(fixture, {.world_size = 2}, options); }, ErrorCode::kNotFound),
-      Catch::Contains("step_10: the run began again"));
+      Catch::Contains("step_10: the run started over"));
   const auto taken = fresh.take(5);
   SavingJob resumed(other, {.world_size = 2}, options);
   CHECK(resumed.steps() == std::vector<std::int64_t>(2, 5));

@@ -282,12 +282,14 @@ TEST_CASE("Numbers that no job has are refused", "[megatron]") {
     json.at(Json::json_pointer(place)) = value;
     return refused_state(json);
   };
-  CHECK_THAT(with("/next_worker_id", 2), Contains("there are 2 workers"));
-  CHECK_THAT(with("/micro_batch_size", 0), Contains("at least one sample"));
-  CHECK_THAT(with("/micro_batch_size", std::int64_t{1} << 31), Contains("at most 2^31 - 1"));
-  CHECK_THAT(with("/has_workers", false), Contains("without processes just one"));
+  CHECK_THAT(with("/next_worker_id", 2),
+             Contains("expected a number below 2, the number of workers"));
+  CHECK_THAT(with("/micro_batch_size", 0), Contains("expected a batch size from 1 to 2^31 - 1"));
+  CHECK_THAT(with("/micro_batch_size", std::int64_t{1} << 31),
+             Contains("expected a batch size from 1 to 2^31 - 1"));
+  CHECK_THAT(with("/has_workers", false), Contains("exactly one without processes"));
   CHECK_THAT(with("/workers/0/sample_index", (std::int64_t{1} << 42) + 1),
-             Contains("workers[0].sample_index") && Contains("more than any job delivers"));
+             Contains("workers[0].sample_index") && Contains("at most what a job can deliver"));
   CHECK_THAT(with("/workers/0/offset", -1), Contains("expected a non-negative integer"));
 }
 
