@@ -23,7 +23,7 @@ using energon::Tensor;
 using energon::testing::error_of;
 using energon::testing::image_file;
 
-// Of every format and kind of storage; 45 x 37 pixels or 37 x 45.
+// Files of every format and kind of storage, with 45 x 37 pixels or 37 x 45.
 const std::vector<std::string> kFiles = {
     "420.jpg",        "444.jpg",    "progressive.jpg", "exif6.jpg",  "gray.jpg",   "rgb8.png",
     "interlaced.png", "exif6.png",  "rgba8.png",       "rgb16.png",  "lossy.webp", "exif5.webp",
@@ -103,7 +103,7 @@ TEST_CASE("what a transform draws does not depend on how small the image is deco
   CHECK(difference / static_cast<double>(numbers) < 0.05);
 }
 
-TEST_CASE("a transform of two channels and data that is no image are refused") {
+TEST_CASE("a transform of two channels and data that is not an image are refused") {
   const std::string encoded = image_file("rgb8.png");
   CHECK_THAT(error_of([&] { transformed(encoded, ImageTransform({}, {.channels = 2}), 0); },
                       energon::ErrorCode::kInvalidArgument),
