@@ -79,7 +79,7 @@ struct PickleGraph {
   PickleId root = 0;
   std::size_t size = 0;  ///< bytes of the pickle: others may follow
 
-  /// The object as a `Type`; null if it is of another type.
+  /// The object as a `Type`; null if it has another type.
   template <class Type>
   const Type* get(PickleId id) const {
     return std::get_if<Type>(&nodes[id]);

@@ -10,7 +10,7 @@
 //      ENOSYS; the files are correct in every case.
 //   5. A derived file belongs to one version of its source, identified by size and modification
 //      time. Either its name depends on both, or it has the modification time of its source. The
-//      latter is for files beside the data, and only where the file system preserves times.
+//      latter is for files next to the data, and only where the file system preserves times.
 //   6. A later writer in the same folder removes the files of a killed writer, once they are
 //      unchanged for an hour. A live writer whose file was removed notices, and writes again or
 //      fails.
@@ -99,8 +99,8 @@ std::optional<FileIdentity> identity_of(const std::string& path) noexcept;
 /// Sets the modification time of the file at `path` to that of `source`. Returns false if the file
 /// ends up with a different time.
 bool give_time_of(const std::string& path, const FileIdentity& source) noexcept;
-/// Whether the file at `path` has the modification time of `source`. False if there is no such
-/// file.
+/// Whether the file at `path` has the modification time of `source`. False if the file does not
+/// exist.
 bool has_time_of(const std::string& path, const FileIdentity& source) noexcept;
 
 /// How long an apparently abandoned file must be unchanged before it is removed.

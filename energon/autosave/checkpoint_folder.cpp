@@ -92,7 +92,7 @@ Error filesystem_error(std::string_view operation, const std::error_code& code,
   return io_error(operation, code.value(), {.path = path});
 }
 
-// The paths in `folder`; empty if it does not exist or is a file.
+// The paths in `folder`, or none if it does not exist or is a file.
 std::vector<std::filesystem::path> entries_of(const std::string& folder) {
   std::vector<std::filesystem::path> entries;
   std::error_code code;

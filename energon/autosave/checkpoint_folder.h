@@ -78,9 +78,10 @@ struct CheckpointSearch {
 /// a file; of read_loader_state() and merge_states().
 SavableJobState read_checkpoint(const std::string& path);
 
-/// Finds the newest complete checkpoint in `folder`; none if the folder does not exist. Reads the
-/// files of all ranks and writes no mark. Throws Error of read_mark(), and kIo or kUnsupported if a
-/// file may be whole but cannot be read: a rank must not fall back to an older checkpoint alone.
+/// Finds the newest complete checkpoint in `folder`, or none if the folder does not exist. Reads
+/// the files of all ranks and writes no mark. Throws Error of read_mark(), and kIo or kUnsupported
+/// if a file may be whole but cannot be read: a rank must not fall back to an older checkpoint
+/// alone.
 CheckpointSearch find_newest_checkpoint(const std::string& folder);
 
 /// Returns the mark of a checkpoint. If it has none, reads the files of all ranks and returns the

@@ -57,7 +57,7 @@ CheckpointMark void_mark_of(const CheckpointMark& complete, std::string reason);
 /// A digest of everything in the mark except its id: equal contents have equal digests.
 std::string summary_of(const CheckpointMark& mark);
 
-/// The reason why `state` cannot be a rank's state in a checkpoint with this mark; empty if it can.
+/// The reason why `state` cannot be a rank's state in a checkpoint with this mark, or "" if it can.
 std::string difference_to(const CheckpointMark& mark, const SavableDataLoaderState& state);
 
 /// The mark in the folder `checkpoint`; nullopt if the checkpoint is undecided. Throws Error (kIo,

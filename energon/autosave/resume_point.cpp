@@ -126,7 +126,7 @@ ResumePoint CheckpointCandidates::at(std::int64_t step) {
   const std::string path = path_of(step);
   const bool is_there = std::find(steps_.begin(), steps_.end(), step) != steps_.end();
   const CheckpointMark mark =
-      is_there ? decide_checkpoint(path) : void_mark("there is no such checkpoint");
+      is_there ? decide_checkpoint(path) : void_mark("the checkpoint does not exist");
   if (!mark.complete) {
     throw Error(
         ErrorCode::kNotFound,

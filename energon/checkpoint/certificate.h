@@ -45,7 +45,8 @@ struct CertificatePart {
   std::int64_t logical_shard = 0;
   Certificate certificate;
 };
-/// The digest of several logical shards: of a rank or a job. The order of `parts` does not matter.
+/// The digest of several logical shards, such as those of a rank or a job. The order of `parts`
+/// does not matter.
 Certificate combine(std::span<const CertificatePart> parts);
 
 // The global batches of a job, put together from the certificates of its micro batches.

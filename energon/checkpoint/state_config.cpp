@@ -32,7 +32,7 @@ AnyConfig* find_batch(AnyConfig& config) {
 }
 
 // The type of the outermost stage around the batches that counts them or does not map each to one
-// item; empty if there is none.
+// item, or "" if there is none.
 std::string stage_around_batches(const Config& config) {
   for (const Config* node = &config.at("pipeline"); node->is_object() && node->contains("inner");
        node = &node->at("inner")) {

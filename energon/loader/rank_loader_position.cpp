@@ -98,8 +98,8 @@ RankLoader::Found RankLoader::found_at(std::size_t local_index, const RankPositi
     }
     if (place.index > begin) {
       check_reach(position.batch_index);  // the worker may just have dropped it
-      // The start checkpoint is no substitute: samples left out since then may not be left out
-      // again.
+      // The start checkpoint cannot be used instead: samples left out since then may not be left
+      // out again.
       throw Error(
           ErrorCode::kCorruptData,
           fmt::format("{} batches of logical shard {} were delivered, but the worker's memory "

@@ -172,9 +172,9 @@ class WorkerGroup {
   // The next three are thread-safe. They read the checkpoint rings, whether or not the workers are
   // alive, and throw Error (kCancelled) in a forked child.
 
-  /// The newest checkpoint of logical shard `local_index` that leads to `position`, encoded; empty
-  /// if there is none. There is one for what was read, whatever the worker does or did: Note [Kept
-  /// checkpoints] in energon/worker/batch_sender.h. Requires: running.
+  /// The newest checkpoint of logical shard `local_index` that leads to `position`, encoded, or ""
+  /// without one. There is one for the batches that were read, whatever the worker does or did:
+  /// Note [Kept checkpoints] in energon/worker/batch_sender.h. Requires: running.
   std::string newest_checkpoint(std::size_t local_index, const CheckpointPlace& position) const;
   /// The place of the oldest checkpoint of logical shard `local_index`; nullopt if there is none.
   /// Requires: running.

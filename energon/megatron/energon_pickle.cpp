@@ -86,7 +86,7 @@ constexpr EnergonName kEnergonNames[] = {
     {"numpy._core.numeric", "_frombuffer"},
 };
 
-// Null if there is no such name.
+// Null if the name does not exist.
 const EnergonName* energon_name(std::string_view module, std::string_view name) {
   const auto* const found = std::ranges::find_if(kEnergonNames, [&](const EnergonName& known) {
     return known.module == module && known.name == name;
@@ -130,7 +130,7 @@ constexpr std::size_t kMostText = std::size_t{1} << 16;
 // multiply.
 class EnergonPickle {
  public:
-  // `most_values`: of all ranks. `graph` must outlive this object.
+  // `most_values` is the limit for all ranks. `graph` must outlive this object.
   EnergonPickle(const PickleGraph& graph, std::uint64_t most_values)
       : graph_(graph), most_values_(most_values), values_left_(most_values) {}
 
@@ -159,7 +159,7 @@ class EnergonPickle {
   }
 
  private:
-  // Of a SavableDataLoaderState, or of None: nothing was delivered.
+  // Reads a SavableDataLoaderState, or None, which means that nothing was delivered.
   Json rank(PickleId id) {
     if (is_none(id)) {
       return nullptr;
@@ -525,7 +525,7 @@ std::vector<EnergonRankState> parse_energon_states(ByteView content, const std::
     }
     return ranks;
   } catch (const Error& error) {
-    // Whatever the reader does not know or refuses, Energon did not save it.
+    // Energon did not save a value that the reader does not know or refuses.
     ErrorContext where = error.context();
     where.path = path;
     throw Error(ErrorCode::kCorruptData,

@@ -255,7 +255,7 @@ class Translation {
           ErrorCode::kUnsupported,
           fmt::format("{}: Energon has read data with a fractional repetition {} times; "
                       "from the second time on, it continues in the middle of the last pass, "
-                      "while ours starts a new one: there is no such position",
+                      "while ours starts a new pass and has no such position",
                       node.path(), passes));
     }
   }

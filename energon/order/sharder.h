@@ -18,7 +18,7 @@ namespace energon {
 struct SharderInput {
   /// Samples in each tar, in the order of the split.
   std::span<const std::int64_t> shard_counts;
-  /// Running sums of these numbers, which avoid a walk over all tars; empty if not known.
+  /// Running sums of these numbers, which avoid a walk over all tars. Empty if unknown.
   std::span<const std::int64_t> shard_ends = {};
   /// Samples [begin, end) of the concatenation of all tars; unset means all.
   std::optional<std::int64_t> begin = std::nullopt;

@@ -1,6 +1,6 @@
 // Hooks that the program around this library runs when a loader forks.
 //
-// An embedded interpreter must be told of each fork: it takes its own locks before, so that no
+// An embedded interpreter must be notified of each fork: it takes its own locks before, so that no
 // other thread holds one at that moment, and gives them back in both processes. A loader with
 // workers forks twice on the way to a worker: the trainer forks the fork server, which forks the
 // workers.

@@ -227,8 +227,8 @@ SocketStatus ForkServer::receive(ReceivedFrame& received, Deadline deadline, Wai
   }
 }
 
-/// What is known about the end of `worker`, which has ended; nullptr if the fork server does not
-/// report it by the deadline.
+/// The report on the end of `worker`, which has ended; nullptr if the fork server does not send it
+/// by the deadline.
 const ForkServer::Ended* ForkServer::report_on(const WorkerProcess& worker, Deadline deadline,
                                                WaitCheck* check) {
   std::optional<Ended>& ended = ends_.at(worker.request);
@@ -319,7 +319,7 @@ Error ForkServer::server_gone(int worker_id) {
                {.worker = worker_id});
 }
 
-/// A note on the cause of `end`; empty if nothing is known.
+/// A note on the cause of `end`, or "" if the cause is unknown.
 std::string ForkServer::note_of(const ProcessEnd& end) const {
   if (end != ProcessEnd{.kind = ProcessEnd::Kind::kKilled, .value = SIGKILL}) {
     return {};

@@ -96,7 +96,7 @@ class OomKills {
   /// Number of kills since the last mark(); 0 if no count is available.
   std::uint64_t since_mark() const;
 
-  /// The file with the count; empty if there is none.
+  /// The file with the count, or "" if there is none.
   const std::string& file() const { return file_; }
 
  private:
@@ -170,7 +170,7 @@ class ForkServer {
   /// Starts a worker. Throws Error with the worker id: kResourceExhausted if the system refuses
   /// another process, what a hook threw (kUserFunction unless it was an Error), kTimeout,
   /// kWorkerDied if the fork server is gone. After kTimeout and after a throw of `check` the worker
-  /// may start all the same: the caller closes its channel.
+  /// may still start: the caller closes its channel.
   WorkerProcess spawn(const SpawnRequest& request, Deadline deadline, WaitCheck* check = nullptr);
 
   /// Waits for the end of `worker` and returns how it ended; kUnknown if the fork server died

@@ -345,7 +345,7 @@ void RingWriter::close() {
 }
 
 bool RingWriter::reader_waits() const {
-  // Relaxed: a hint; `head_` is of this thread.
+  // Relaxed: a hint; `head_` belongs to this thread.
   return header_->reader_sleeps.load(std::memory_order_relaxed) != 0 &&
          header_->released.load(std::memory_order_relaxed) ==
              header_->published.load(std::memory_order_relaxed);

@@ -127,14 +127,14 @@ enum class RingStatus : std::uint8_t {
 /// Room for one unit. The writer may use it until commit() or abort().
 struct RingSpace {
   RingStatus status = RingStatus::kTimedOut;
-  std::span<std::byte> bytes = {};  ///< aligned to 16; empty unless kItem
+  std::span<std::byte> bytes = {};  ///< aligned to 16, only for kItem
 };
 
 /// One unit. The reader may use it until release(). `bytes` is in shared memory, where a faulty
 /// peer may still change it: copy data before you validate it, and use the copy.
 struct RingUnit {
   RingStatus status = RingStatus::kTimedOut;
-  ByteView bytes = {};         ///< aligned to 16; empty unless kItem
+  ByteView bytes = {};         ///< aligned to 16, only for kItem
   std::uint64_t sequence = 0;  ///< number of units before this one
 };
 

@@ -85,8 +85,8 @@ SharedMemory* first_listed ENERGON_GUARDED_BY(list_mutex) = nullptr;
 void lock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.lock(); }
 void unlock_list() ENERGON_NO_THREAD_SAFETY_ANALYSIS { list_mutex.unlock(); }
 
-// Kept ranges that are no further apart than this stay one mapping, together with the gap. The
-// system limits the number of mappings (vm.max_map_count), and address space is cheaper.
+// Kept ranges that are at most this far apart stay one mapping, together with the gap. The system
+// limits the number of mappings (vm.max_map_count), and address space is cheaper.
 constexpr std::uint64_t kSmallGap = std::uint64_t{16} << 20;
 
 /// [begin, end) of the memory, in whole pages, and how many kept ranges need it.

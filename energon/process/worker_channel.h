@@ -52,7 +52,7 @@ struct WorkItem {
 /// read by any process.
 struct WorkerStatus {
   alignas(64) std::atomic<std::uint64_t> progress;  // the loader defines what is counted
-  std::atomic<std::uint64_t> item_sequence;         // odd while the item changes; 0: no item yet
+  std::atomic<std::uint64_t> item_sequence;  // odd while the item changes, 0 before the first
   std::atomic<std::uint64_t> item_first;
   std::atomic<std::uint64_t> item_second;
   std::atomic<std::uint64_t> bytes_read;  // from files, added by any thread of the worker

@@ -52,8 +52,8 @@ struct FoundSample {
 };
 
 /// The sample with this key in `path`, which may be any kind of data that open_data() accepts.
-/// Throws Error: kNotFound if there is no such sample, kInvalidArgument if there is no such split,
-/// kCorruptData if the dataset's files contradict each other, and like open_split().
+/// Throws Error: kNotFound if the sample does not exist, kInvalidArgument if the split does not
+/// exist, kCorruptData if the dataset's files contradict each other, and like open_split().
 FoundSample find_sample(const std::string& path, const std::string& key,
                         const FindOptions& options = {});
 

@@ -23,7 +23,7 @@ namespace energon {
 /// One dataset's part of a joined sample.
 struct JoinedColumn {
   std::string name = {};         ///< set if `join` is a mapping, else empty
-  std::optional<Sample> sample;  ///< nullopt if the dataset has no such sample (nonmatch: none)
+  std::optional<Sample> sample;  ///< nullopt if the dataset lacks it (nonmatch: none)
 };
 
 /// Computes the fields of a joined sample. Runs in the worker.

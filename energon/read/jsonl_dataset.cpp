@@ -83,8 +83,8 @@ FailedSample JsonlReader::describe(std::int64_t index) {
 
 void JsonlReader::read(std::span<const std::int64_t> indexes, BufferAllocator& allocator,
                        std::vector<Sample>& samples) {
-  // Neighbors in the file are read at once, together with the byte before them, which shows whether
-  // they begin a line.
+  // Neighbors in the file are read in one call, together with the byte before them, which shows
+  // whether they begin a line.
   std::vector<Place> places;
   std::vector<ByteRange> runs;
   std::uint64_t size = 0;

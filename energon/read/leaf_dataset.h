@@ -74,7 +74,7 @@ class LeafDataset {
 
   /// Number of samples in each shard, in order. A dataset without shards counts as one shard.
   virtual const std::vector<std::int64_t>& shard_counts() const = 0;
-  /// The running sums of shard_counts(); empty if the dataset does not keep them.
+  /// The running sums of shard_counts(), or none if the dataset does not keep them.
   virtual std::span<const std::int64_t> shard_ends() const { return {}; }
   virtual std::int64_t sample_count() const = 0;
   /// Positions to skip, ascending.

@@ -136,13 +136,13 @@ class ValueCache final : private SharedBudget::Holder {
     }
   }
 
-  /// Null if no such value is kept. Does not count as use.
+  /// Null if the value is not kept. Does not count as use.
   const Value* peek(std::size_t number) const {
     const Entry* const entry = entries_[number].get();
     return entry == nullptr ? nullptr : &entry->value;
   }
 
-  /// Null if no such value is kept.
+  /// Null if the value is not kept.
   Value* find(std::size_t number) {
     Entry* const entry = entries_[number].get();
     if (entry == nullptr) {

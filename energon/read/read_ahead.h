@@ -45,7 +45,7 @@ class ReadAhead final : private SharedBudget::Holder {
   /// Begins to load what is needed for `runs` into the CPU's cache.
   void prefetch(std::span<const PieceRun> runs) const;
 
-  /// The bytes of the request, valid until the next call; empty if they were not read ahead.
+  /// The bytes of the request, valid until the next call, or none if they were not read ahead.
   ByteView take(const AheadRequest& request);
 
   /// After an empty take(): whether the request continues a slice. If not, the request is recorded

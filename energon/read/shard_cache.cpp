@@ -80,7 +80,7 @@ class Keys {
  public:
   Keys(const FileSource& tar, const ByteRange& range) : walker_(tar, range.offset, range.end()) {}
 
-  /// Digest of the next part's key; empty at the end of the range.
+  /// Digest of the next part's key; nullopt at the end of the range.
   std::optional<std::uint64_t> next() {
     while (const auto member = walker_.next()) {
       if (member->type == MemberType::kRegular) {

@@ -311,7 +311,7 @@ void WebdatasetReader::read_runs(const LeafShare* share, BufferAllocator& alloca
   round.finish();
 }
 
-// The bytes of `run`, valid until the next call; empty if they are not read ahead.
+// The bytes of `run`, valid until the next call, or none if they are not read ahead.
 ByteView WebdatasetReader::read_ahead(const PieceRun& run, const LeafShare& share,
                                       ReadRound& round) {
   const AheadRequest request{

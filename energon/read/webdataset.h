@@ -98,7 +98,7 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
     std::int64_t shard;
     std::int64_t sample;  ///< in that shard
   };
-  /// The position of sample `index`. Throws Error (kInvalidArgument) if there is no such sample.
+  /// The position of sample `index`. Throws Error (kInvalidArgument) if the sample does not exist.
   Position position_of(std::int64_t index) const;
   /// Index of the first sample of a tar.
   std::int64_t first_of_shard(std::int64_t shard) const {

@@ -100,7 +100,7 @@ struct RestoreKeyParts {
 RestoreKeyParts split_key(const RestoreKey& key, Stage stage, std::size_t integer_count,
                           std::optional<std::size_t> inner_count = std::nullopt);
 
-/// Returns the samples that the item of `key` was made of, in order: the innermost keys, through
+/// Returns the samples from which the item of `key` was made, in order: the innermost keys, through
 /// all stages. Their repetitions are 0. Throws Error (kInvalidArgument) if an innermost key is not
 /// a sample that was read.
 std::vector<SampleRef> samples_in(const RestoreKey& key);

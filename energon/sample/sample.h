@@ -272,7 +272,7 @@ struct SampleSource {
   std::int64_t index_in_shard = 0;
   ByteRange bytes = {};      ///< in the uncompressed tar or the JSONL file, headers included
   std::uint32_t sample = 0;  ///< position in Sample::keys of the sample it belongs to
-  /// XXH3-64 of `bytes` when the dataset was prepared; 0: not known, or not requested.
+  /// XXH3-64 of `bytes` when the dataset was prepared. 0 if unknown or not requested.
   std::uint64_t checksum = 0;
 };
 

@@ -61,8 +61,8 @@ class JsonReader {
   /// Throws unless this is an object whose members are all listed in `known`.
   void require_only(std::initializer_list<std::string_view> known) const;
 
-  /// Throws "<path>: <reason>, found <value>". Of strings, the message shows the start; of lists
-  /// and objects, the size.
+  /// Throws "<path>: <reason>, found <value>". The message shows the start of a string, and the
+  /// size of a list or object.
   [[noreturn]] void fail(std::string_view reason) const;
 
  private:

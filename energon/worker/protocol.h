@@ -39,7 +39,7 @@ struct BatchHead {
   SampleMessage kind = SampleMessage::kBatch;
   std::uint32_t slot_count = 0;
   std::uint32_t local_index = 0;    ///< index within the rank of the logical shard of this message
-  std::uint32_t inlined_bytes = 0;  ///< of the encoded sample after the references; 0: in slot 0
+  std::uint32_t inlined_bytes = 0;  ///< of the encoded sample after the references, 0 in slot 0
   std::uint64_t index = 0;  ///< batches of this logical shard before this one, in all epochs
   std::uint64_t encoded_offset = 0;  ///< of the encoded sample or reports, in slot 0
   std::uint64_t encoded_bytes = 0;

@@ -79,7 +79,7 @@ std::string_view to_string(Bottleneck bottleneck);
 
 struct Verdict {
   Bottleneck limit = Bottleneck::kUnknown;
-  std::string stage = {};  ///< for kStorage and kCpu, the slowest stage; empty if unknown
+  std::string stage = {};  ///< for kStorage and kCpu, the slowest stage, if known
   std::string text = {};   ///< one sentence, with the numbers that led to it
 };
 

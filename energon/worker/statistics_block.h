@@ -109,7 +109,7 @@ struct StatisticsBlock {
   std::atomic<std::uint32_t> stage_count{0};
   std::atomic<std::uint64_t> batches{0};           ///< batches made
   std::atomic<std::uint64_t> busy_ns{0};           ///< time making batches
-  std::atomic<std::uint64_t> consumer_wait_ns{0};  ///< waiting for room in the ring or the arena
+  std::atomic<std::uint64_t> consumer_wait_ns{0};  ///< waiting for space in the ring or the arena
   std::atomic<std::uint64_t> cpu_ns{0};            ///< CPU time of the thread that makes batches
   std::atomic<std::uint64_t> helper_cpu_ns{0};     ///< CPU time of the thread that helps it read
   std::atomic<std::uint64_t> cpu_wait_ns{0};       ///< time ready to run, but without a core

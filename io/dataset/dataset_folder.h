@@ -76,7 +76,7 @@ struct ShardSet {
   std::string kind = {};  ///< "prepared" or "plain"
   std::vector<ShardFile> shards = {};
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
-  std::string media_filter = {};             ///< OpenOptions::media_filter as text; empty if unset
+  std::string media_filter = {};             ///< OpenOptions::media_filter as text, if set
   std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
   std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
   CheckShard check = nullptr;                ///< null if all shards are checked
@@ -139,7 +139,7 @@ struct OpenOptions {
   /// false, such a shard is read without checksums.
   bool needs_checksums = true;
 
-  /// Folder for indices and expanded copies that cannot be stored beside the data. Unset means
+  /// Folder for indices and expanded copies that cannot be stored next to the data. Unset means
   /// default_cache_dir().
   std::optional<std::string> cache_dir = std::nullopt;
 

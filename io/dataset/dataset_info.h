@@ -49,7 +49,7 @@ DatasetInfo parse_info_yaml(const std::string& text, const std::string& path);
 std::optional<DatasetInfo> read_dataset_info(const std::string& meta_folder);
 
 /// The two steps of read_dataset_info(), for use in read_committed(): the content of .info.json, or
-/// nullopt if there is no such file; and the rest, given that content.
+/// nullopt if the file does not exist; and the rest, given that content.
 std::optional<std::string> read_info_text(const std::string& meta_folder);
 std::optional<DatasetInfo> parse_info(const std::optional<std::string>& info_text,
                                       const std::string& meta_folder);

@@ -29,7 +29,7 @@ DatasetKind detect_dataset_kind(const std::string& path);
 bool is_metadataset(const std::string& path);
 
 /// Throws Error (kUnsupported) if `path` is a URL ("msc://…"), because only local files are
-/// supported. `place` is where the URL was found, for the message; empty for the user's own
+/// supported. `place` is where the URL was found, for the message, or "" for the user's own
 /// argument.
 void refuse_url(std::string_view path, std::string_view place = {});
 

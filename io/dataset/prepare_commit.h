@@ -53,7 +53,7 @@ void read_committed(std::span<const std::string> dataset_paths, const std::funct
 struct CommitStep {
   enum class Kind : std::uint8_t {
     kMove,           ///< `from` is the name of a file in <id>/
-    kMoveTemporary,  ///< `from` is a temporary file of `to`, beside it (io/shared_folder.h)
+    kMoveTemporary,  ///< `from` is a temporary file of `to`, next to it (io/shared_folder.h)
     kRemove,         ///< `to` need not exist
   };
   Kind kind = Kind::kMove;
@@ -76,7 +76,7 @@ std::string_view unfinished_note();
 /// The folder that holds the published commit of a dataset.
 std::string commit_folder(const std::string& dataset_path);
 
-/// The published commit itself, a folder in commit_folder(); empty if there is none.
+/// The published commit itself, a folder in commit_folder(), or "" if there is none.
 std::string published_commit(const std::string& dataset_path);
 
 /// Publishes `staging` (`.nv-meta.prepare.<id>`, with `<id>/` in it), after completing any commit

@@ -196,12 +196,12 @@ std::vector<std::string> FoundShards::warnings() const {
   }
   if (orphan_indices.size() == 1) {
     texts.push_back(
-        fmt::format("the index '{}' has no shard beside it: the shard was deleted or is not "
+        fmt::format("the index '{}' has no shard next to it: the shard was deleted or is not "
                     "visible to this process; if this is intended, remove the index",
                     printable(orphan_indices.front())));
   } else if (!orphan_indices.empty()) {
     texts.push_back(fmt::format(
-        "{} indices have no shard beside them, the first is '{}': the shards were deleted or are "
+        "{} indices have no shard next to them, the first is '{}': the shards were deleted or are "
         "not visible to this process; if this is intended, remove the indices",
         orphan_indices.size(), printable(orphan_indices.front())));
   }

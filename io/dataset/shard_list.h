@@ -18,7 +18,7 @@ struct FoundShards {
   /// Indices without a tar; relative to the folder, sorted like the shards.
   std::vector<std::string> orphan_indices;
 
-  /// Warnings about skipped names and indices without a tar; empty if there are none.
+  /// Warnings about skipped names and indices without a tar, if any.
   std::vector<std::string> warnings() const;
 };
 

@@ -106,7 +106,7 @@ std::vector<std::string> open_plain_shard(ShardFile& shard, const std::string& f
       warnings.push_back(std::move(*odd));
     }
   });
-  // Only an index beside the data has checksums, never an index in the cache.
+  // Only an index next to the data has checksums, never an index in the cache.
   const std::string checksums = checksum_path(shard.index_path);
   shard.checksum_path = path_exists(checksums) ? checksums : "";
   return warnings;

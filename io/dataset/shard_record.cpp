@@ -92,7 +92,7 @@ std::vector<ShardRecord> read_shards(ByteReader& reader) {
   return shards;
 }
 
-// nullopt if there is no such file.
+// nullopt if the file does not exist.
 std::optional<std::string> content_of(const std::string& path) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30;
   try {

@@ -5,8 +5,8 @@
 // headers, index and checksums, and where its samples end. A folder without the file, prepared by
 // Energon, is read without these checks.
 //
-// A record that belongs to the very .info.json beside it also replaces looking at the shards when a
-// dataset is opened: each shard is then compared with its record before it is read for the first
+// A record that belongs to the very .info.json next to it also replaces looking at the shards when
+// a dataset is opened: each shard is then compared with its record before it is read for the first
 // time. docs/formats/shard_record.md gives the layout, docs/guarantees.md says what is checked
 // when.
 
@@ -82,7 +82,8 @@ class ShardRecords {
   std::unordered_map<std::string, std::size_t> positions_;  // by name
 };
 
-/// The set_digest for the files of one prepare: of the contents of .info.json and index.uuid.
+/// The set_digest for the files of one prepare: a digest of the contents of .info.json and
+/// index.uuid.
 std::uint64_t prepared_set_digest(std::string_view info_text, std::string_view uuid);
 
 /// XXH3-64 over the first header blocks of up to 64 evenly spread samples of an uncompressed tar;

@@ -1,4 +1,4 @@
-// A YAML node that knows its place in the document, so that errors can name it:
+// A YAML node with its place in the document, so that errors can name the place:
 // "splits.train.blend[1].weight must be a number, found 'x', line 7". Private to io.
 //
 // Scalars have the same types as in Energon. Quoted scalars are strings; null, ~ and the empty
@@ -22,7 +22,7 @@
 namespace energon {
 
 /// Not thread-safe. Every function throws Error (kInvalidArgument) with place and line if the node
-/// is of another kind.
+/// has another kind.
 class YamlValue {
  public:
   using Entries = std::vector<std::pair<std::string, YamlValue>>;

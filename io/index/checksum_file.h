@@ -48,7 +48,7 @@ class ChecksumFile {
   std::span<const std::uint64_t> digests_;  // of content_
 };
 
-/// The path of the checksum file, beside the index: "….tar.idx" gives "….tar.xxh3". Requires:
+/// The path of the checksum file, next to the index: "….tar.idx" gives "….tar.xxh3". Requires:
 /// `index_path` ends in ".idx".
 std::string checksum_path(std::string_view index_path);
 

@@ -1,6 +1,6 @@
 // Indices of shards that were not prepared, and expanded copies of compressed shards.
 //
-// A plain tar is indexed when it is first opened, and the index is kept beside it. The index has
+// A plain tar is indexed when it is first opened, and the index is kept next to it. The index has
 // the modification time of its shard. If the two times differ, or the archive does not end where
 // the index expects, the index is stale and is rebuilt, unless it proves that the shard has lost
 // samples. If the folder is not writable, or its file system does not preserve the time, the index
@@ -8,7 +8,7 @@
 // shard. A compressed shard is expanded once, into the cache, and read from there like any other.
 //
 // Any number of processes on any number of machines may do this at once, and any of them may be
-// killed: a file in the cache or beside the data is absent or complete (io/shared_folder.h). The
+// killed: a file in the cache or next to the data is absent or complete (io/shared_folder.h). The
 // functions are thread-safe.
 //
 // An unset cache folder parameter means default_cache_dir(), which is called only if the cache is
@@ -76,14 +76,14 @@ struct IndexedTar {
 };
 
 /// The same, with the warnings of the scan if the index is new. Also throws Error (kCorruptData) if
-/// an index beside the tar proves that the tar has shrunk; that index is kept.
+/// an index next to the tar proves that the tar has shrunk; that index is kept.
 IndexedTar index_tar(const std::string& shard_path, const std::string& tar_path,
                      const std::optional<std::string>& cache_dir,
                      ScanStrictness strictness = ScanStrictness::kNormal);
 
 /// How the older index at `old_index_path` proves that a tar of `tar_size` bytes has lost samples:
 /// it lists samples past the end of the tar, or where the tar no longer has any. `entries` are the
-/// tar's current sample offsets, as in an index; empty if unknown. Returns nullopt if the index
+/// tar's current sample offsets, as in an index, or none if unknown. Returns nullopt if the index
 /// proves nothing, or is not an index.
 std::optional<std::string> proof_of_shrinking(const std::string& old_index_path,
                                               std::uint64_t tar_size,
@@ -100,7 +100,7 @@ void check_archive_end(const FileSource& tar, std::uint64_t end_offset);
 // --- One process at a time expands a shard ---
 //
 // Keeps several processes from doing the same work. The turn is a lock on the file
-// `<copy>.tmp.0000000000000000` beside the future copy. The lock ends with its holder; if the
+// `<copy>.tmp.0000000000000000` next to the future copy. The lock ends with its holder; if the
 // holder is killed, the file is removed with the other temporary files. The turn only saves work:
 // where locks do not reach other processes, several may hold the turn, and each publishes its own
 // copy.
@@ -131,7 +131,7 @@ class ExpandTurn {
 
 // --- Errors of expanded copies ---
 //
-// Copies are stored in the cache folder, not beside the shard.
+// Copies are stored in the cache folder, not next to the shard.
 
 /// Calls `read`, which reads `tar_path`: the shard `shard_path` itself or its expanded copy. For a
 /// copy, an Error (kCorruptData) names the original shard and what to do.

@@ -57,7 +57,7 @@ class JsonlIndex {
 std::string_view whole_line(std::string_view bytes, std::optional<char> before,
                             const ByteRange& range, std::uint64_t file_size);
 
-/// The path of the index, beside the file: "x.jsonl" gives "x.jsonl.idx".
+/// The path of the index, next to the file: "x.jsonl" gives "x.jsonl.idx".
 std::string jsonl_index_path(const std::string& jsonl_path);
 
 /// Reads `jsonl` once, in blocks, and atomically replaces `index_path`, which gets the modification
@@ -72,12 +72,12 @@ std::int64_t write_jsonl_index(const FileSource& jsonl, const std::string& index
 std::optional<std::string> jsonl_proof_of_shrinking(const std::string& old_index_path,
                                                     std::uint64_t jsonl_size);
 
-/// The path of an index that fits `jsonl_path`. Uses the index beside the file if it has the
-/// modification time of the file and ends where the file does. Otherwise builds one: beside the
+/// The path of an index that fits `jsonl_path`. Uses the index next to the file if it has the
+/// modification time of the file and ends where the file does. Otherwise builds one: next to the
 /// file or, if that folder is not writable or does not preserve the time, in the cache folder
-/// (io/index/index_cache.h; absent: default_cache_dir()). Any number of processes may do this at
-/// once. Throws as write_jsonl_index(), and Error (kCorruptData) if an
-/// index beside the file proves that the file has shrunk; that index is kept.
+/// (io/index/index_cache.h; default_cache_dir() if unset). Any number of processes may do this at
+/// once. Throws as write_jsonl_index(), and Error (kCorruptData) if an index next to the file
+/// proves that the file has shrunk; that index is kept.
 std::string ensure_jsonl_indexed(const std::string& jsonl_path,
                                  const std::optional<std::string>& cache_dir);
 

@@ -60,7 +60,7 @@ enum class MediaProperty : std::uint8_t {
   kWidth,        ///< pixels of an image or a video frame
   kHeight,       ///< likewise
   kAspectRatio,  ///< width / height
-  kDuration,     ///< seconds: of the video or, without one, of the audio
+  kDuration,     ///< of the video or, without one, of the audio, in seconds
   kFps,          ///< frames per second
   kFrames,       ///< of a video
   kChannels,     ///< of the sound

@@ -1,5 +1,5 @@
 // The tables of media metadata in `index.sqlite`, as in Energon 7.4
-// (docs/formats/energon_files.md). In a prepared dataset, they are stored beside the samples, and
+// (docs/formats/energon_files.md). In a prepared dataset, they are stored next to the samples, and
 // SampleIndex reads them. In a folder of files, `.nv-meta/index.sqlite` contains only these tables,
 // the entry_key of a row is the file's path relative to the folder, and MediaIndex reads them.
 //
@@ -39,7 +39,7 @@ class MediaTableReader {
   /// Throws Error (kCorruptData) if the table is missing or its schema differs.
   MediaTableReader(sqlite3* db, const std::string& path);
 
-  /// Nullopt if there is no such row. Throws Error (kCorruptData, kIo).
+  /// Nullopt if the row does not exist. Throws Error (kCorruptData, kIo).
   std::optional<MediaMetadata> find(std::string_view entry_key);
 
  private:

@@ -99,7 +99,7 @@ class SampleIndex {
   /// At most `limit` keys that occur more than once. An intact prepared dataset has none.
   std::vector<std::string> duplicate_keys(std::int64_t limit) const;
 
-  /// Reads the whole file and returns the problems that SQLite finds; empty if there are none.
+  /// Reads the whole file and returns the problems that SQLite finds, if any.
   std::string check() const;
 
  private:

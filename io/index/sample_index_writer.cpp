@@ -177,7 +177,7 @@ IndexRoots create_index_schema(const std::string& path) {
   if (path_exists(path)) {
     throw Error(ErrorCode::kIo, "index database: file already exists", {.path = path});
   }
-  // Without locks, which some file systems lack: no one else knows the file.
+  // Without locks, which some file systems lack: no other process uses the file.
   const SqlitePtr db = open_sqlite(
       sqlite_uri(path, "vfs=unix-none"),
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, path);

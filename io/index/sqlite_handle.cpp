@@ -55,7 +55,7 @@ void distrust_schema(sqlite3* db) {
 }
 
 SqlitePtr open_sqlite_defensively(const std::string& path) {
-  const FileSource exists(path);  // SQLite's own error would not tell that the file is missing
+  const FileSource exists(path);  // SQLite's own error would not mention that the file is missing
   SqlitePtr db = open_sqlite(sqlite_uri(path, "mode=ro&immutable=1"),
                              SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path);
   distrust_schema(db.get());

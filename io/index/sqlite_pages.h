@@ -40,7 +40,7 @@ std::size_t varint_size(const std::byte* in);
 /// Cells of one tree, one after another.
 class EncodedCells {
  public:
-  /// `number` is the encoded row number of a table; empty for an index.
+  /// `number` is the encoded row number of a table, or empty for an index.
   void add(ByteView number, ByteView row);
   void clear();
 

@@ -70,9 +70,9 @@ void check_index_paths_differ(std::span<const std::string> shards);
 void write_tar_index(const std::string& index_path, std::span<const std::uint64_t> entries,
                      unsigned mode = 0644);
 
-/// The entries of an index of a tar or a JSONL file, both arrays of 64-bit offsets; empty unless
-/// there are at least two, each a multiple of `unit_bytes` and larger than the one before. Never
-/// throws Error: a file that cannot be read is no evidence.
+/// The entries of an index of a tar or a JSONL file, both arrays of 64-bit offsets. Returns none
+/// unless there are at least two, each a multiple of `unit_bytes` and larger than the one before.
+/// Never throws Error: a file that cannot be read proves nothing.
 std::vector<std::uint64_t> read_old_index(const std::string& index_path, std::uint64_t unit_bytes);
 
 }  // namespace energon

@@ -181,7 +181,7 @@ class JsonlLinter {
                                                   index.entries().begin(), index.entries().end());
       if (actual != entries_.end() || stored != index.entries().end()) {
         const auto sample = actual - entries_.begin();
-        add(fmt::format("the index beside it has different offsets from sample {} on; run energon "
+        add(fmt::format("the index next to it has different offsets from sample {} on; run energon "
                         "prepare on the file",
                         sample),
             actual == entries_.end() ? std::nullopt : std::optional(*actual));
@@ -203,7 +203,7 @@ class JsonlLinter {
   bool has_no_object_ = false;          // if true, no index can be built
 };
 
-// Reads and parses every line, and checks the index beside the file, if there is one. Throws Error
+// Reads and parses every line, and checks the index next to the file, if there is one. Throws Error
 // (kNotFound, kIo, kCancelled).
 LintReport lint_jsonl(const std::string& path, const LintOptions& options) {
   return JsonlLinter(path, options).run();

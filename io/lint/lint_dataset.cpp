@@ -36,7 +36,7 @@
 
 namespace energon {
 
-// --- The record of the shards: it must say what the other files say ---
+// --- The record of the shards, which must agree with the other files ---
 
 namespace {
 

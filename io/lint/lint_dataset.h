@@ -58,7 +58,7 @@ class LintFindings {
 struct LintedDataset {
   std::string folder = {};
   std::vector<std::string> shards = {};
-  std::vector<std::int64_t> counts = {};  ///< as in .info.json; empty if there is none
+  std::vector<std::int64_t> counts = {};  ///< as in .info.json, if it exists
   std::string sqlite_path = {};           ///< empty if there is none
   std::optional<ShardRecords> records = std::nullopt;
   bool records_agree = false;  ///< with names and counts; then they are compared with each shard
@@ -72,7 +72,7 @@ LintedDataset lint_files(const std::string& path, const LintOptions& options, Li
 LintProblem problem_of(const std::string& shard, const Error& error);
 
 /// Compares `shard`, a record of the summary, with its index and its checksum file in `folder`.
-/// Returns a problem; empty if there is none. Throws Error if a file cannot be read.
+/// Returns a problem, or "" if there is none. Throws Error if a file cannot be read.
 std::string lint_recorded(const ShardRecord& shard, const std::string& folder);
 
 // --- One shard ---

@@ -2,7 +2,7 @@
 //
 // Energon reads the result as if it had prepared the folder itself (docs/formats/energon_files.md).
 // Unlike Energon, prepare() rejects a damaged shard instead of indexing the rest of it. Everything
-// is built in a staging folder beside .nv-meta. If prepare() fails or is stopped early, the folder
+// is built in a staging folder next to .nv-meta. If prepare() fails or is stopped early, the folder
 // is unchanged, and the next prepare() removes the leftovers. If it is killed while moving the
 // files into place, the next process that opens or prepares the folder completes the move. So a
 // folder always has either the old set of files or the new one.

@@ -64,7 +64,7 @@ class Side {
     return keys != excluded_keys_.end() && keys->second.contains(key);
   }
 
-  /// Nullopt if there is no such sample, or it is excluded.
+  /// Nullopt if the sample does not exist, or is excluded.
   std::optional<JoinPlace> find(const std::string& key) const {
     const auto location = index_.find_sample(key);
     if (!location || is_excluded(*location, key)) {

@@ -17,7 +17,7 @@ struct JsonlReport {
   std::vector<std::string> warnings = {};  ///< if the replaced index proves that the file shrank
 };
 
-/// Writes the index beside the file, replacing an existing one. Throws Error as
+/// Writes the index next to the file, replacing an existing one. Throws Error as
 /// write_jsonl_index(), kCancelled if `stop` was requested.
 JsonlReport prepare_jsonl(const std::string& path, const std::stop_token& stop = {});
 

@@ -1,6 +1,6 @@
 // The folder in which prepare() builds `.nv-meta` and the indices, to publish all of them or none.
 //
-// The folder is `.nv-meta.prepare.<id>` beside the future .nv-meta, so a move is a rename. The id
+// The folder is `.nv-meta.prepare.<id>` next to the future .nv-meta, so a move is a rename. The id
 // is random, so two prepares never write into the same folder. Where locks work, the lock of the
 // dataset's folder prevents a second prepare; where they do not, both run, and the files of the
 // later one win (io/dataset/prepare_commit.h). The next prepare removes the leftovers of a killed
@@ -59,7 +59,7 @@ class StagingFolder {
   const UniqueFd lock_;
   std::vector<CommitStep> steps_;
   std::vector<CommitStep> last_steps_;
-  std::vector<std::string> temporary_;  // beside their targets; removed unless committed
+  std::vector<std::string> temporary_;  // next to their targets; removed unless committed
   bool is_committed_ = false;
 };
 

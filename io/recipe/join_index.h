@@ -5,7 +5,7 @@
 // part before exclusion, and the byte range of the sample in the uncompressed tar.
 // docs/formats/energon_files.md gives the layout.
 //
-// The index is in the folder "<metadataset>.cache" beside the metadataset. Its name depends on the
+// The index is in the folder "<metadataset>.cache" next to the metadataset. Its name depends on the
 // datasets' UUIDs, excluded samples and nonmatch modes, so an outdated index is no longer found.
 // The name does not depend on the shards of the split part: after those change, energon prepare
 // must be run again.
@@ -37,7 +37,7 @@ struct JoinPlace {
   bool operator==(const JoinPlace&) const = default;
 };
 
-/// One place per dataset; nullopt if the dataset has no such sample (nonmatch: none). Never nullopt
+/// One place per dataset; nullopt if the dataset lacks the sample (nonmatch: none). Never nullopt
 /// for the first dataset.
 using JoinRow = std::vector<std::optional<JoinPlace>>;
 

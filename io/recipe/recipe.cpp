@@ -262,7 +262,7 @@ class RecipeLoader {
     RecipeNode node;
   };
 
-  // `place` is the reference's place, for errors; empty for a path from the user.
+  // `place` is the reference's place, for errors, or "" for a path from the user.
   Loaded load_path(const MetadatasetPath& reference, const std::string& split_part,
                    const std::string& place, Leaves& leaves) {
     DatasetKind kind;

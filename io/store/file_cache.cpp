@@ -96,8 +96,8 @@ void remove_if_left_behind(const std::string& path) {
   if (!folder.valid() || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid()) {
     return;
   }
-  // A folder without its lock file is being created or removed. Creating the file tells its creator
-  // that it is too late.
+  // A folder without its lock file is being created or removed. By creating the file, we notify its
+  // creator that it is too late.
   const UniqueFd lock(
       ::openat(folder.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid() || !is_left_behind(lock.get(), path)) {

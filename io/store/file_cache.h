@@ -9,7 +9,7 @@
 // to it. When the cache is full, fetches wait for room, in request order. get() never waits for
 // room; it reads from the store. No file is fetched twice at the same time. Nothing persists: the
 // folder is removed with the cache or, if its process was killed, when the next cache is created
-// beside it.
+// next to it.
 
 #pragma once
 

@@ -45,7 +45,7 @@ class FileStore {
   virtual ~FileStore() = default;
 
   /// The file `name`. Throws Error with the store as path and the name as sample:
-  ///   kNotFound         there is no such file
+  ///   kNotFound         the file does not exist
   ///   kInvalidArgument  the name is invalid for this store, or the store is not prepared
   ///   kCorruptData, kIo
   virtual FileStoreItem get(std::string_view name) = 0;

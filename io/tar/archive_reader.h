@@ -27,11 +27,11 @@ class ArchiveReader {
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
 
-  /// The next member; empty at the first zero block and at the end of the file. libarchive converts
-  /// names to the locale's character set: only ASCII names are guaranteed to be the bytes of the
-  /// archive, and a name that cannot be converted is empty. `header_offset` includes global headers
-  /// and volume labels before the member. `size` of a sparse member is its logical size. Throws
-  /// Error (kCorruptData) with path, byte offset and libarchive's reason; kIo.
+  /// The next member; nullopt at the first zero block and at the end of the file. libarchive
+  /// converts names to the locale's character set: only ASCII names are guaranteed to be the bytes
+  /// of the archive, and a name that cannot be converted is empty. `header_offset` includes global
+  /// headers and volume labels before the member. `size` of a sparse member is its logical size.
+  /// Throws Error (kCorruptData) with path, byte offset and libarchive's reason; kIo.
   std::optional<TarMember> next();
 
  private:

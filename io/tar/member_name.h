@@ -19,7 +19,7 @@ namespace energon {
 /// Both fields are views into the name that was split.
 struct MemberName {
   std::string_view key;
-  std::string_view part;  ///< without the leading dot; empty for "trail."
+  std::string_view part;  ///< without the leading dot, "" for "trail."
 
   bool operator==(const MemberName&) const = default;
 };

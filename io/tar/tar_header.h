@@ -29,7 +29,7 @@ enum class TarFormat : std::uint8_t { kV7, kUstar, kGnu };
 /// Name and prefix are views into the block.
 struct TarHeader {
   std::string_view name;
-  std::string_view prefix;  ///< the full name is prefix/name; empty unless ustar
+  std::string_view prefix;  ///< the full name is prefix/name; only in ustar
   std::uint64_t size = 0;   ///< at most 2^63 - 1
   char type_flag = '\0';
   TarFormat format = TarFormat::kV7;

@@ -137,7 +137,7 @@ class LookAhead {
 
   Source& source_;
   std::deque<Drawn> drawn_;
-  std::optional<Position> state_;   // after the last delivered item; unset: query the source
+  std::optional<Position> state_;   // after the last delivered item, or unset to query the source
   std::optional<Position> before_;  // before that item, if known
   bool handed_out_ =
       false;  // whether an item was delivered since the start of the epoch or reset()

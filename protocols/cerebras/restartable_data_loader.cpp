@@ -82,7 +82,7 @@ class RestartableDataset final : public Dataset {
   const WorkerRun run_;
   const std::shared_ptr<std::vector<std::string>> warnings_;
 
-  std::string start_;             // aggregated state and strictness, as JSON; empty: none
+  std::string start_;             // aggregated state and strictness as JSON, if any
   std::int64_t worker_step_ = 0;  // number of batches made
   std::int64_t samples_ = 0;      // number of samples in them
   std::int64_t epoch_ = 0;        // number of epochs that ended

@@ -36,8 +36,8 @@ class RestartableStream {
   /// Throws what the pipeline throws.
   std::optional<Sample> next();
 
-  /// {"samples_streamed": of the shard, over all runs, "shard_index", "epoch_ended", "position":
-  /// State, "dataset": digests of the configuration of shard 0}.
+  /// {"samples_streamed": samples of the shard, over all runs, "shard_index", "epoch_ended",
+  /// "position": State, "dataset": digests of the configuration of shard 0}.
   StateDict state_dict() const;
   /// Loads a part from deaggregate_state_dict() or a state from state_dict(). With
   /// OtherWorkers::kReset, an empty part means the start. Throws Error (kMismatch, kCorruptData);

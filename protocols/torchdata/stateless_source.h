@@ -45,7 +45,7 @@ class StatelessSource final : public BatchSource {
   const GeneratorFactory make_generator_;
   const int rank_;
   const int world_size_;
-  EpochGenerator generator_;  // of this epoch, at the position; empty if not made yet
+  EpochGenerator generator_;  // of this epoch, at the position, if made already
   std::vector<std::string> warnings_;
 
   // Saved state.

@@ -1,4 +1,4 @@
-"""energon_cpp: a native loader of multimodal WebDatasets.
+"""A native loader of multimodal WebDatasets.
 
     import energon_cpp as energon
 
@@ -9,7 +9,7 @@
         for batch in loader:
             ...
 
-The names are those of Megatron-Energon where the meaning is the same.
+Names match those of Megatron-Energon where the meaning is the same.
 """
 
 from ._core import (

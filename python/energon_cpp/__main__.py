@@ -1,4 +1,4 @@
-"""python -m energon_cpp …: the program energon."""
+"""Runs the program energon: python -m energon_cpp …"""
 
 from ._program import main
 

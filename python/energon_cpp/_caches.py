@@ -1,4 +1,4 @@
-"""Files that are read later: Lazy, and the cache pools that make them."""
+"""Files that are read on demand: Lazy, and the cache pools that create Lazy objects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class Lazy(abc.ABC, Generic[T]):
-    """A reference to the file `fname` of the store `ds`. Lives in the process that made it: call
-    get() in encode_sample or postencode_sample."""
+    """A reference to the file `fname` of the store `ds`. Valid only in the process that created it:
+    call get() in encode_sample or postencode_sample."""
 
     def __init__(self, ds: Any, fname: str, pool: Any) -> None:
         self.ds = ds
@@ -24,7 +24,7 @@ class Lazy(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def get(self, sample: Any = None) -> T:
-        """The file."""
+        """Returns the file."""
 
     def __hash__(self) -> int:
         return hash((id(self.ds), self.fname))
@@ -40,7 +40,7 @@ class Lazy(abc.ABC, Generic[T]):
 
 
 class DirectLazy(Lazy[Any]):
-    """Reads the store at the first get(), whose `sample` gets the source."""
+    """Reads the store at the first get() and adds the source to its `sample`."""
 
     def get(self, sample: Any = None) -> Any:
         if not hasattr(self, "_data"):
@@ -49,19 +49,19 @@ class DirectLazy(Lazy[Any]):
 
 
 class FileCacheLazy(Lazy[Any]):
-    """A file that the cache of the worker reads in the background."""
+    """A file that the worker's cache reads in the background."""
 
     def __init__(self, ds: Any, fname: str, pool: Any, native: _core.NativeLazy) -> None:
         super().__init__(ds, fname, pool)
         self._native = native
 
     def get(self, sample: Any = None) -> Any:
-        """Decoded as the store does. Not listed in the sources of `sample`."""
+        """Returns the file, decoded by its store. Does not add the source to `sample`."""
         return self.ds._decoded_lazy(self._native, self.fname)
 
 
 class MockLazy(Lazy[T]):
-    """What get_fn(fname) returns."""
+    """A reference whose get() returns `get_fn(fname)`."""
 
     def __init__(self, fname: str, get_fn: Callable[[str], T]) -> None:
         super().__init__(None, fname, None)
@@ -79,26 +79,26 @@ class MockLazy(Lazy[T]):
 
 
 class CachePool(abc.ABC):
-    """Base of cache pools."""
+    """Base class of cache pools."""
 
     @abc.abstractmethod
     def get(self, ds: FileStore[Any], fname: str, sample: Any = None) -> Any:
-        """The file, now."""
+        """Reads the file immediately."""
 
     @abc.abstractmethod
     def get_lazy(self, ds: FileStore[Any], fname: str) -> Lazy[Any]:
-        """A reference to the file."""
+        """Returns a reference to the file."""
 
     def to_cache(self, data: T, name: str) -> Lazy[T]:
-        """A reference to `data`, which stays in memory."""
+        """Returns a reference to `data`, which stays in memory."""
         return MockLazy(name, lambda _: data)
 
     def close(self) -> None:
-        """Nothing: a pool ends with its worker."""
+        """Does nothing: a pool ends with its worker."""
 
 
 class NoCachePool(CachePool):
-    """Caches nothing: references read their store at the first get()."""
+    """A pool without a cache: references read their store at the first get()."""
 
     def get(self, ds: FileStore[Any], fname: str, sample: Any = None) -> Any:
         return ds.get(fname, sample)
@@ -108,10 +108,15 @@ class NoCachePool(CachePool):
 
 
 class FileStoreCachePool(CachePool):
-    """Options of the cache on a local disk that each worker has: give it to the loader.
+    """Options of the cache that each worker has on a local disk. Pass them to the loader.
 
-    parent_cache_dir: the folder for it; None: the system's temporary folder. num_workers: threads
-    that read. method: only "raw", files as they are stored; they are decoded by get().
+    Args:
+        parent_cache_dir: Folder in which the cache is created; None means the system's temporary
+            folder.
+        num_workers: Threads that read files.
+        max_cache_size_gbytes: Disk space of the cache in GiB.
+        max_cache_count: Number of files in the cache.
+        method: Only "raw": files are cached as stored, and get() decodes them.
     """
 
     def __init__(
@@ -134,8 +139,8 @@ class FileStoreCachePool(CachePool):
         return ds.get(fname, sample)
 
     def get_lazy(self, ds: FileStore[Any], fname: str) -> Lazy[Any]:
-        """Of a store that a cook function got: a file that is read in the background. Of another
-        store: a reference that reads it at the first get()."""
+        """Returns a reference to the file. Files of a store that was passed to a cook function are
+        read in the background, others at the first get()."""
         native = getattr(ds, "_native_lazy", None)
         return DirectLazy(ds, fname, self) if native is None else native(fname, self)
 
@@ -150,5 +155,5 @@ class FileStoreCachePool(CachePool):
         return options
 
 
-# What cook functions and TaskEncoder.cache get: the pool of this worker.
+# The pool of this worker, for cook functions and TaskEncoder.cache.
 worker_pool = FileStoreCachePool()

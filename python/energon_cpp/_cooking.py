@@ -1,4 +1,4 @@
-"""How a cooker is called: with the file stores of the sample's dataset."""
+"""Calls cookers with the file stores of the sample's dataset."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Callable
 from . import _core
 from ._caches import FileCacheLazy, worker_pool
 from ._core import SourceInfo
-from ._file_stores import FileStore, made_media
+from ._file_stores import FileStore, make_media
 from .cooking import Cooker
 from .decoder import SampleDecoder
 from .media import MediaMetadataBase
 
 
 class CookStore(FileStore[Any]):
-    """The files of an auxiliary dataset, or of the sample's own (name=None), during one call of a
-    cook function. Decoded if the encoder decodes. Each file read is listed in the sample's
-    sources."""
+    """The files of an auxiliary dataset, or of the sample's own dataset (name=None), during one
+    call of a cook function. Decodes files if the encoder has a decoder, and adds each file that it
+    reads to the sample's sources."""
 
     def __init__(
         self, files: _core.CookFiles, name: str | None, decoder: SampleDecoder | None
@@ -38,7 +38,7 @@ class CookStore(FileStore[Any]):
         return self._files.path(self._name)
 
     def get_media_metadata(self, key: str) -> MediaMetadataBase:
-        return made_media(self._files.media(self._name, key), key)
+        return make_media(self._files.media(self._name, key), key)
 
     def _finished(self, key: str, data: Any) -> Any:
         return data if self._decoder is None else self._decoder._av(key, data)
@@ -51,8 +51,8 @@ class CookStore(FileStore[Any]):
 
 
 class CookFunction:
-    """Calls `cook` (or cook_crude_sample of the encoder) with the stores that it has parameters
-    for."""
+    """Calls `cook`, or cook_crude_sample() of the encoder, with the stores that its parameters
+    name."""
 
     def __init__(
         self, cooker: Cooker, decoder: SampleDecoder | None, cook_crude_sample: Any
@@ -84,10 +84,10 @@ class CookFunction:
 
 
 def _keywords_of(function: Callable[..., Any]) -> set[str] | None:
-    """Its parameters after the sample; None: any."""
+    """The names of the parameters after the sample; None means any name."""
     try:
         parameters = list(inspect.signature(function).parameters.values())[1:]
-    except (TypeError, ValueError):  # a function of an extension
+    except (TypeError, ValueError):  # a function of an extension module
         return set()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None

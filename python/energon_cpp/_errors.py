@@ -1,11 +1,10 @@
-"""Exceptions of the package, and what travels from a worker to the trainer with an exception.
+"""Exceptions of the package, and how they travel from a worker to the trainer.
 
-An error of the library is an EnergonError, and also what Python code expects for its kind: a
-missing dataset is a FileNotFoundError, a wrong option a ValueError. An exception of a function of
-yours is raised in the trainer with its own type, if it can be pickled; its cause is a
-UserFunctionError that has the place (sample, shard, worker) and the traceback of the worker. For
-StopIteration, GeneratorExit and SystemExit it is the other way round: the UserFunctionError is
-raised, and they are its cause.
+An error of the library is an EnergonError and also the built-in exception for its kind: a missing
+dataset is a FileNotFoundError, a wrong option a ValueError. An exception of a user function is
+raised in the trainer with its own type, if it can be pickled. Its cause is a UserFunctionError with
+the location (sample, shard, worker) and the traceback of the worker. StopIteration, GeneratorExit
+and SystemExit are reversed: the UserFunctionError is raised, and they are its cause.
 """
 
 from __future__ import annotations
@@ -17,11 +16,14 @@ from typing import Any
 
 
 class EnergonError(Exception):
-    """What the library raises.
+    """Base class of the library's errors.
 
-    code: the kind of failure, such as "corrupt_data". path: the shard or other file.
-    byte_offset: in it. sample_key: the key of the sample. worker: the worker of the rank. Each is
-    None if it is not known.
+    Attributes:
+        code: The kind of failure, such as "corrupt_data".
+        path: The shard or other file, or None if unknown.
+        byte_offset: The offset in that file, or None if unknown.
+        sample_key: The key of the sample, or None if unknown.
+        worker: The index of the worker in its rank, or None if unknown.
     """
 
     code: str = "internal"
@@ -32,17 +34,17 @@ class EnergonError(Exception):
 
 
 class InvalidArgumentError(EnergonError, ValueError):
-    """A call, an option or a configuration is wrong."""
+    """An argument, an option or a configuration is invalid."""
 
 
 class NotFoundError(EnergonError, FileNotFoundError, KeyError):
     """A file, a dataset, a sample or a key does not exist."""
 
-    __str__ = EnergonError.__str__  # that of KeyError shows the text in quotes
+    __str__ = EnergonError.__str__  # KeyError would quote the message
 
 
 class CorruptDataError(EnergonError, ValueError):
-    """Bytes that violate their format."""
+    """Data violates its format."""
 
 
 class StorageError(EnergonError, OSError):
@@ -50,23 +52,23 @@ class StorageError(EnergonError, OSError):
 
 
 class WorkerDiedError(EnergonError, RuntimeError):
-    """A worker or the fork server ended."""
+    """A worker or the fork server ended unexpectedly."""
 
 
 class WaitTimeoutError(EnergonError, TimeoutError):
-    """A wait passed its deadline."""
+    """A wait exceeded its timeout."""
 
 
 class CancelledError(EnergonError, RuntimeError):
-    """Closed by the caller, or used after a fork."""
+    """The object was closed by the caller, or is used after a fork."""
 
 
 class UnsupportedError(EnergonError, NotImplementedError):
-    """Valid, but not supported."""
+    """The data or request is valid, but not supported."""
 
 
 class ResourceExhaustedError(EnergonError, MemoryError):
-    """A limit was reached; the text names the option to change."""
+    """A limit was reached. The message names the option to change."""
 
 
 class StateMismatchError(EnergonError, ValueError):
@@ -74,19 +76,19 @@ class StateMismatchError(EnergonError, ValueError):
 
 
 class InternalError(EnergonError, RuntimeError):
-    """A mistake of the library."""
+    """A bug in the library."""
 
 
 class UserFunctionError(EnergonError, RuntimeError):
-    """A function of yours raised an exception."""
+    """A user function raised an exception."""
 
 
 class SkipSample(Exception):
-    """Raise it in a function to leave the sample out; it is counted, not reported."""
+    """Raise this in a function to leave the sample out, which is counted but not reported."""
 
 
 class SampleException(ValueError):
-    """Base of errors about one sample."""
+    """Base class of errors about one sample."""
 
     @classmethod
     def from_sample_key(cls, sample_key: str) -> "SampleException":
@@ -99,7 +101,7 @@ class SampleException(ValueError):
 
 
 class FatalSampleError(SampleException):
-    """Raise it in a function to end the stream, whatever the policy says about failures."""
+    """Raise this in a function to end the stream, regardless of the error policy."""
 
 
 _CLASSES: dict[str, type[EnergonError]] = {
@@ -117,7 +119,7 @@ _CLASSES: dict[str, type[EnergonError]] = {
     "user_function": UserFunctionError,
 }
 
-# Mistakes in a program rather than in a sample: never skipped. The list is Energon's.
+# Errors in the program rather than in a sample, which are never skipped. The list is Energon's.
 FATAL = (
     FatalSampleError,
     SystemError,
@@ -131,12 +133,12 @@ FATAL = (
 )
 
 
-# These would end the loop over the loader, or the process, without a word.
+# These would end the loop over the loader, or the process, without a message.
 _SILENT = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
 
 
 def end_stream(error: BaseException) -> None:
-    """The exception ends the stream, whatever the policy says about failures."""
+    """Marks the exception as one that ends the stream, regardless of the error policy."""
     try:
         error.__energon_ends_stream__ = True  # type: ignore[attr-defined]
     except AttributeError:  # a class with slots
@@ -146,7 +148,7 @@ def end_stream(error: BaseException) -> None:
 def interrupts(error: BaseException) -> bool:
     """Whether `error`, which is not an Exception, came from outside the function that it ended:
     KeyboardInterrupt, or SystemExit of a signal handler. sys.exit() in a function would end the
-    trainer without a word; it is an error of the function."""
+    trainer without a message, so it counts as an error of the function."""
     if not isinstance(error, SystemExit):
         return True
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
@@ -159,7 +161,7 @@ def _code_of(function: Any) -> Any:
 
 
 def describe_failure(error: BaseException) -> tuple[str, str, bytes]:
-    """What the core keeps of an exception: the code of its error or "fatal", text and detail."""
+    """Describes an exception for the core: its error code or "fatal", its text and its detail."""
     if getattr(error, "__energon_ends_stream__", False):
         code = "fatal"
     elif isinstance(error, EnergonError):
@@ -186,17 +188,17 @@ def _pickled(error: BaseException) -> bytes | None:
         data = pickle.dumps(error)
     except (Exception, SystemExit):
         return None
-    # Some can be pickled, but not made again.
+    # Some exceptions can be pickled, but not unpickled.
     return data if len(data) <= 65536 and _unpickled(data) is not None else None
 
 
 def _unpickled(data: bytes) -> BaseException | None:
-    """None if that fails, or makes something that cannot be raised."""
+    """The exception, or None if unpickling fails or its result cannot be raised."""
     try:
-        made = pickle.loads(data)
-    except (Exception, SystemExit):  # such as a class that only the worker had
+        error = pickle.loads(data)
+    except (Exception, SystemExit):  # for example, only the worker has the class
         return None
-    return made if isinstance(made, BaseException) else None
+    return error if isinstance(error, BaseException) else None
 
 
 def make_error(
@@ -209,7 +211,7 @@ def make_error(
     worker: int | None,
     detail: bytes,
 ) -> BaseException:
-    """The exception for an error of the core."""
+    """Returns the exception for an error of the core."""
     original, worker_traceback = _unpack(detail)
     if worker_traceback:
         text = f"{text}\n\nThe function's own traceback:\n{worker_traceback}"

@@ -1,4 +1,4 @@
-"""Options that a function has not, but that users of another library look for."""
+"""Errors for options of other libraries that a function does not have."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def explains_options(elsewhere: Mapping[str, str]) -> Callable[[F], F]:
-    """A decorator: an option of `elsewhere` that the function has not is a TypeError with its text,
-    which says where the setting is."""
+    """A decorator that raises TypeError for an option in `elsewhere` that the function does not
+    have. The value of the option in `elsewhere` explains what to use instead."""
 
     def decorated(function: F) -> F:
         known = inspect.signature(function).parameters

@@ -1,4 +1,4 @@
-"""Files by name: of a prepared dataset, a folder or a JSONL file."""
+"""Access by name to the files of a prepared dataset, a folder or a JSONL file."""
 
 from __future__ import annotations
 
@@ -16,30 +16,39 @@ T = TypeVar("T", covariant=True)
 
 
 class FileStore(abc.ABC, Generic[T]):
-    """Base of file stores."""
+    """Base class of file stores."""
 
     @abc.abstractmethod
     def __getitem__(self, key: str) -> tuple[T, SourceInfo]:
-        """The file and where it was read. NotFoundError (a KeyError) if there is none."""
+        """Returns the file and its source.
+
+        Raises:
+            NotFoundError: The file does not exist. This is also a KeyError.
+        """
 
     def get(self, key: str, sample: Any = None) -> T:
-        """The file. Its source is added to `sample`."""
+        """Returns the file and adds its source to `sample`."""
         data, source = self[key]
         add_source(sample, source)
         return data
 
     @abc.abstractmethod
     def get_path(self) -> str:
-        """The folder or file of the store."""
+        """Returns the path of the store's folder or file."""
 
     def get_media_metadata(self, key: str) -> MediaMetadataBase:
-        """What was prepared about the file, without reading it. UnsupportedError if the store has
-        no media metadata (energon prepare-media), NotFoundError for what is no media file."""
+        """Returns the metadata that `energon prepare-media` stored, without reading the file.
+
+        Raises:
+            KeyError: The file does not exist, or is not a media file.
+            NotImplementedError: The store has no media metadata.
+        """
         raise NotImplementedError(f"a {type(self).__name__} has no media metadata")
 
 
 class _NativeFileStore(FileStore[Any]):
-    """Thread-safe. Opened at the first access, in each process by itself."""
+    """Base class of the native stores. Thread-safe. Each process opens its store at first
+    access."""
 
     _kind = ""
 
@@ -53,26 +62,26 @@ class _NativeFileStore(FileStore[Any]):
         return self._native.path
 
     def get_media_metadata(self, key: str) -> MediaMetadataBase:
-        return made_media(self._native.media(key), key)
+        return make_media(self._native.media(key), key)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.get_path()!r})"
 
 
 class WebdatasetFileStore(_NativeFileStore):
-    """Parts of a prepared dataset, by "key.part": bytes, or a Buffer above 16 KiB."""
+    """Parts of a prepared dataset by "key.part", as bytes, or as a Buffer above 16 KiB."""
 
     _kind = "webdataset"
 
 
 class JsonlFileStore(_NativeFileStore):
-    """Lines of a JSONL file, by their number: "3" or "3.json"."""
+    """Lines of a JSONL file by their index: "3" or "3.json"."""
 
     _kind = "jsonl"
 
 
 class SystemFileStore(_NativeFileStore):
-    """Files of a folder, by their path in it. base_dir=None: by absolute paths."""
+    """Files by their path relative to `base_dir`, or by absolute path if it is None."""
 
     _kind = "folder"
 
@@ -91,7 +100,7 @@ class SystemFileStore(_NativeFileStore):
 
 
 class DecodeFileStore(FileStore[Any]):
-    """The files of another store, decoded by their names."""
+    """The files of another store, decoded according to their names."""
 
     def __init__(self, inner: FileStore[Any], *, decoder: FileStoreDecoder) -> None:
         self._inner = inner
@@ -112,7 +121,7 @@ class DecodeFileStore(FileStore[Any]):
 
 
 class PrimaryFileStore(FileStore[T]):
-    """The files of another store; a name that begins with a dot is a part of the sample
+    """The files of another store. A name that begins with a dot is a part of the sample
     `current_key`."""
 
     def __init__(self, inner: FileStore[T], current_key: str) -> None:
@@ -132,9 +141,9 @@ class PrimaryFileStore(FileStore[T]):
         return self._current_key + key if key.startswith(".") else key
 
 
-def made_media(row: tuple[str, str] | None, key: str) -> MediaMetadataBase:
+def make_media(row: tuple[str, str] | None, key: str) -> MediaMetadataBase:
     if row is None:
-        raise KeyError(f"'{key}' is no image, sound or video, or it could not be read")
+        raise KeyError(f"'{key}' is not an image, sound or video, or could not be read")
     return deserialize_media_metadata(*row)
 
 
@@ -147,7 +156,7 @@ def add_source(sample: Any, source: SourceInfo) -> None:
 
 
 def open_store(kind: str, path: str) -> FileStore[Any]:
-    """The store of an auxiliary dataset of a metadataset."""
+    """Opens the store of an auxiliary dataset of a metadataset."""
     if kind == "folder":
         return SystemFileStore(path)
     return JsonlFileStore(path) if kind == "jsonl" else WebdatasetFileStore(path)

@@ -1,4 +1,4 @@
-"""States of all ranks at once, through the torch.distributed of the script."""
+"""Saves and restores the states of all ranks at once, through the script's torch.distributed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ States = Sequence["LoaderState | bytes | None"]
 
 
 class GlobalState:
-    """What a loader has for states of all ranks."""
+    """The methods of a loader for the states of all ranks."""
 
     worker_config: WorkerConfig
 
@@ -23,8 +23,14 @@ class GlobalState:
         raise NotImplementedError
 
     def save_state_global(self, global_dst_rank: int) -> list[LoaderState] | None:
-        """The states of all ranks, by rank, on the process `global_dst_rank` (its rank among all
-        processes); None on the others. Call it on all ranks of the data-parallel group."""
+        """Gathers the states of all ranks. Call it on all ranks of the data-parallel group.
+
+        Args:
+            global_dst_rank: The process that receives the states, by its rank among all processes.
+
+        Returns:
+            The states by rank on that process, None on the others.
+        """
         config = self.worker_config
         state = self.save_state_rank()
         if config.world_size == 1:
@@ -37,9 +43,13 @@ class GlobalState:
         return states  # type: ignore[no-any-return]
 
     def restore_state_global(self, state: States | None, *, src_rank: int | None = None) -> None:
-        """Continues from what save_state_global() returned. src_rank=None: each rank passes the
-        list. Else only the rank `src_rank` of the data-parallel group has it, the others pass
-        None."""
+        """Continues from the states that save_state_global() returned.
+
+        Args:
+            state: The list of states; None on ranks that receive their state from `src_rank`.
+            src_rank: The rank of the data-parallel group that has the list; None means that each
+                rank passes it.
+        """
         config = self.worker_config
         if src_rank is None or config.world_size == 1:
             states = _checked(state, config)
@@ -55,11 +65,11 @@ class GlobalState:
         self.restore_state_rank(received[0])
 
     def save_state(self, dst_rank: int = 0) -> list[LoaderState] | None:
-        """The older name of save_state_global()."""
+        """An older name of save_state_global()."""
         return self.save_state_global(dst_rank)
 
     def restore_state(self, state: States | None) -> None:
-        """The older name of restore_state_global()."""
+        """An older name of restore_state_global()."""
         self.restore_state_global(state)
 
 
@@ -67,7 +77,7 @@ def _distributed(function: str) -> Any:
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_initialized():
         raise RuntimeError(
-            f"{function} of several ranks needs torch.distributed to be initialized; "
+            f"{function} with several ranks needs torch.distributed to be initialized; "
             "save_state_rank() and restore_state_rank() do not"
         )
     return distributed
@@ -78,15 +88,18 @@ def _check_member(distributed: Any, config: WorkerConfig, global_rank: int) -> N
     size = distributed.get_world_size()
     members = range(size) if group is None else distributed.get_process_group_ranks(group)
     if global_rank not in members:
-        raise ValueError(f"the rank {global_rank} is not among the ranks {list(members)}")
+        raise ValueError(f"rank {global_rank} is not one of the ranks {list(members)}")
 
 
 def _checked(states: States | None, config: WorkerConfig) -> States:
     if states is None or isinstance(states, (bytes, LoaderState)):
-        raise TypeError("the state must be the list that save_state_global() returned")
+        raise TypeError(
+            "the state must be the list that save_state_global() returned, not a "
+            f"{type(states).__name__}"
+        )
     if len(states) != config.world_size:
         raise ValueError(
-            f"the state has {len(states)} ranks, the job has {config.world_size}: states for "
-            "another number of ranks are made by `energon checkpoint rescale`"
+            f"the state has {len(states)} ranks, but the job has {config.world_size}: convert it "
+            "with `energon checkpoint rescale`"
         )
     return states

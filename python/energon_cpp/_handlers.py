@@ -1,4 +1,4 @@
-"""Functions of a task encoder whose failures go to the error handler of the WorkerConfig."""
+"""Passes failures of a task encoder's functions to the error handler of the WorkerConfig."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .errors import ErrorHandler, reraise_exception
 
 
 def calls_handler(handler: ErrorHandler | None) -> bool:
-    """Whether failures reach a handler; without one the option on_error decides."""
+    """Whether failures reach a handler. Without one, the option on_error decides."""
     return handler is not None and handler is not reraise_exception
 
 
 def with_handler(function: Callable[..., Any], handler: ErrorHandler) -> Callable[..., Any]:
-    """`function`, whose exceptions go to the handler and then to the pipeline, which leaves the
-    sample out. SkipSample, FatalSampleError and mistakes such as ImportError pass."""
+    """Wraps `function`: its exceptions go to the handler and then to the pipeline, which leaves the
+    sample out. SkipSample, FatalSampleError and mistakes such as ImportError bypass the handler."""
     if inspect.isgeneratorfunction(inspect.unwrap(function)):
 
         @functools.wraps(function)
@@ -47,8 +47,8 @@ def with_handler(function: Callable[..., Any], handler: ErrorHandler) -> Callabl
 
 
 def for_native_stages(handler: ErrorHandler) -> Callable[..., None]:
-    """The handler as the native part calls it, for failures of stages such as "read" and "decode".
-    The sample is a dict with its key only."""
+    """Adapts the handler for the native part, which reports failures of stages such as "read" and
+    "decode". The sample is a dict that contains only its key."""
 
     def call(code: str, text: str, path: str, keys: list[str], sources: list[Any]) -> None:
         key = keys[0] if keys else None
@@ -71,7 +71,7 @@ def _handle(error: Exception, item: Any, handler: ErrorHandler) -> None:
 
 
 def sources_of(sample: Any) -> list[Any] | None:
-    """The sources of a sample or of a list of them."""
+    """The sources of a sample or of a list of samples, or None."""
     if isinstance(sample, list):
         lists = [sources_of(one) for one in sample]
         return [source for sources in lists for source in sources or ()] or None

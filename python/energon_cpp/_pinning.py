@@ -1,12 +1,11 @@
 """Batches in page-locked memory: the option pin_memory.
 
 Note [Why batches are copied]
-The tensors are copied into memory of torch's allocator; the arenas of the workers are not
-registered with CUDA. An asynchronous copy to a device reads its source after the statement that
-began it, on a stream that only torch knows. Torch's allocator keeps its own memory until that copy
-is done. Of other memory it keeps no account, so the slot of a batch that was dropped would go back
-to its worker, which writes the next batch over bytes that are still to be read. docs/processes.md
-says what else speaks against it.
+The tensors are copied into memory of torch's allocator, instead of registering the arenas of the
+workers with CUDA. An asynchronous copy to a device reads its source after the statement that
+started it, on a stream that only torch knows. Torch's allocator keeps its own memory until that
+copy is done, but does not track other memory: the slot of a dropped batch would go back to its
+worker, which would overwrite bytes that are still to be read. docs/processes.md gives more reasons.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ._sample import Item, field_names
 
 
 class Cuda:
-    """What pinning asks of torch."""
+    """The functions of torch that pinning uses."""
 
     def __init__(self) -> None:
         import torch
@@ -34,24 +33,24 @@ class Cuda:
         return isinstance(value, self._torch.Tensor)
 
     def pinned(self, tensor: Any) -> Any:
-        """A copy in page-locked memory, which is not used again before the copies to devices that
-        read it are done. A tensor that is pinned, on a device or not dense is returned as is."""
+        """Returns a copy in page-locked memory, which is not reused before the copies to devices
+        that read it are done. Returns a tensor that is pinned, on a device or not dense as is."""
         is_dense = tensor.layout is self._torch.strided
         return tensor.pin_memory() if is_dense and tensor.device.type == "cpu" else tensor
 
 
 class Pinning:
-    """Called with each batch in the trainer: `finish` of it, with pinned tensors. A second call
-    with the same batch, after an interrupt, changes nothing more."""
+    """Called with each batch in the trainer: applies `finish`, then pins the tensors of the result.
+    A second call with the same batch, after an interrupt, has no further effect."""
 
     def __init__(self, finish: Callable[[Any], Any] | None) -> None:
         self._finish = finish
         self._has_begun = False
-        self._cuda: Cuda | None = None  # None: there is none
+        self._cuda: Cuda | None = None  # None without CUDA
 
     def begin(self) -> None:
-        """Call it before the first batch, but after the workers were forked. Without CUDA, warns
-        once."""
+        """Initializes CUDA, or warns once without CUDA. Call it before the first batch, but after
+        the workers were forked."""
         if self._has_begun:
             return
         self._has_begun = True
@@ -69,9 +68,9 @@ class Pinning:
 
 
 def pinned(value: Any, cuda: Cuda) -> Any:
-    """`value` with all torch tensors in page-locked memory. Batches, dataclasses, mappings and
-    lists are changed in place. An object that has a function pin_memory() of its own is replaced by
-    what that returns, as in torch."""
+    """Returns `value` with all torch tensors in page-locked memory. Changes batches, dataclasses,
+    mappings and lists in place. Replaces an object with its own method pin_memory() by the result
+    of that method, as torch does."""
     if cuda.is_tensor(value):
         return cuda.pinned(value)
     method = getattr(type(value), "pin_memory", None)

@@ -1,4 +1,4 @@
-"""What happens in the interpreter around the forks of a loader."""
+"""Prepares the interpreter before and after the forks of a loader."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def descriptors_to_keep() -> list[int]:
 
 
 def before_fork() -> None:
-    """Text that waits to be written must not be written by both processes."""
+    """Flushes the output streams, so that buffered text is not written by both processes."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (AttributeError, OSError, ValueError):
-            pass  # there is none, or it is closed
+            pass  # missing or closed
 
 
 def begin_fork_server() -> None:
-    """Workers share the memory of what exists now: the collector must not write into it."""
+    """Keeps the collector from writing to existing objects, whose memory the workers share."""
     gc.disable()
     gc.freeze()
 
 
-# The worker of the rank that this process is; None: it is no worker.
+# The index of this worker in its rank, or None if this process is not a worker.
 worker_id: int | None = None
 
 
@@ -45,7 +45,7 @@ def begin_worker() -> None:
     gc.enable()
     for stream in (sys.stdout, sys.stderr):
         try:
-            # Also where PYTHONUNBUFFERED is set: pieces of lines of two workers would mix.
+            # Also if PYTHONUNBUFFERED is set: parts of lines of two workers would mix.
             stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
         except (AttributeError, OSError, ValueError):
             pass
@@ -58,7 +58,7 @@ def begin_worker() -> None:
 
 
 def _own_number() -> int | None:
-    """Workers are called energon-w0, energon-w1, ..."""
+    """The index in the name of this process: workers are called energon-w0, energon-w1, ..."""
     try:
         with open("/proc/self/comm", encoding="ascii") as file:
             return int(file.read().strip().removeprefix("energon-w"))
@@ -67,9 +67,9 @@ def _own_number() -> int | None:
 
 
 def _let_terminate_children() -> None:
-    """Workers ignore SIGTERM. Processes of multiprocessing that a function starts must not, because
-    terminate() sends it: a Pool would wait forever. A signal that comes before the child has set
-    this is held back until then."""
+    """Lets SIGTERM end the processes of multiprocessing that a function starts. Workers ignore the
+    signal, but terminate() sends it, so a Pool would wait forever. A signal that arrives before the
+    child has restored the default action is blocked until then."""
     masks = threading.local()
 
     def before() -> None:

@@ -1,4 +1,4 @@
-"""The program energon, which comes with the package."""
+"""Runs the program energon, which is part of the package."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _FILE = pathlib.Path(__file__).parent / "bin" / "energon"
 
 
 def main() -> NoReturn:
-    """Becomes the program, with the arguments of this process: `energon …` of a shell."""
+    """Replaces this process by the program, with the same arguments: `energon …` in a shell."""
     try:
         os.execv(_FILE, ["energon", *sys.argv[1:]])
     except OSError as error:
         sys.exit(
             f"energon: {_FILE} cannot be run ({error.strerror}): the package was built without the "
-            "program or not installed by pip; install it again"
+            "program or was not installed by pip; reinstall it"
         )

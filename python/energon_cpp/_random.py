@@ -1,8 +1,8 @@
-"""Random numbers of functions: the same for a sample in every run and on every layout.
+"""Seeds random numbers for functions, so that they are the same in every run and on every layout.
 
-Before each call of a function the generators of random, numpy and torch get a state that depends
-on the seed of the job and the restore key of the item only. Libraries that are not loaded are not
-touched: import them before the loader is made, not in a function.
+Before each call of a function, the generators of random, numpy and torch get a state that depends
+only on the seed of the job and the restore key of the item. Libraries that are not loaded are not
+seeded: import them before the loader is made, not in a function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def seed(number: int) -> None:
 
 
 def save() -> tuple[Any, Any, Any]:
-    """The state of the generators, for functions that run in the trainer."""
+    """Returns the state of the generators, for functions that run in the trainer."""
     numpy: Any = sys.modules.get("numpy")
     torch: Any = sys.modules.get("torch")
     return (
@@ -47,7 +47,7 @@ def restore(state: tuple[Any, Any, Any]) -> None:
 
 @contextlib.contextmanager
 def preserved() -> Iterator[None]:
-    """The generators are afterwards as before."""
+    """Restores the state of the generators at the end of the block."""
     state = save()
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a dataset was made with, to open it and to open it again with other options."""
+"""The settings of a dataset, from which it can be opened, also with other options."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .worker_config import WorkerConfig
 
 
 class DatasetRecipe:
-    """Path, configuration, functions and options. Immutable; the native part borrows the functions
-    of both."""
+    """Path, configuration, functions and options. Immutable. The native part borrows the functions
+    in `options` and `stages`."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class DatasetRecipe:
         return _core.open_pipeline(self.path, self.training, self.options, self.stages)
 
     def open_leaves(self) -> list[_core.Pipeline]:
-        """For validation: one for each dataset of the metadataset."""
+        """Opens one validation pipeline for each dataset of the metadataset."""
         return _core.open_leaf_pipelines(self.path, self.options, self.stages)
 
     def changed(
         self, *, options: dict[str, Any] | None = None, stages: dict[str, Any] | None = None
     ) -> "DatasetRecipe":
-        """The same with these options or stages."""
+        """Returns the same recipe with these options or stages."""
         return DatasetRecipe(
             self.path,
             self.training,
@@ -65,16 +65,16 @@ class DatasetRecipe:
         )
 
 
-def made_recipe(
+def make_recipe(
     path: str | os.PathLike[str],
     training: bool,
     worker_config: WorkerConfig,
     task_encoder: Encoder | None,
     options: dict[str, Any],
 ) -> DatasetRecipe:
-    """The recipe for options of get_train_dataset() or get_val_dataset()."""
+    """Returns the recipe for options of get_train_dataset() or get_val_dataset()."""
     if isinstance(path, dict):
-        raise TypeError("a metadataset cannot be a dict: write it to a YAML file, pass its path")
+        raise TypeError("a metadataset cannot be a dict: write it to a YAML file and pass its path")
     encoder = task_encoder or DefaultTaskEncoder()
     decoder: Any = encoder.decoder
     if decoder is not None and not isinstance(decoder, SampleDecoder):
@@ -98,7 +98,7 @@ def made_recipe(
 
 
 def _decoding(encoder: Encoder) -> dict[str, Any]:
-    """How parts become samples, and numbers of samples a batch."""
+    """The options for decoding parts and for batching numbers of samples."""
     if encoder.decoder is not None:
         options = {**encoder.decoder._options(), "typed": True}
     elif encoder._as_energon:
@@ -109,15 +109,15 @@ def _decoding(encoder: Encoder) -> dict[str, Any]:
 
 
 def _check_hooks(encoder: Encoder) -> None:
-    """Hooks of Energon that nothing would call are an error."""
+    """Raises TypeError for hooks of Energon that nothing would call."""
     hooks: tuple[str, ...] = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
     hooks += ("build_train_datasets", "build_val_datasets")
     found = [name for name in hooks if hasattr(encoder, name)]
     if found:
         raise TypeError(
             f"{type(encoder).__name__} overrides {', '.join(found)}, which do not exist: pipelines "
-            "are composed natively; override encode_sample, batch and so on, and use the options of "
-            "get_train_dataset()"
+            "are composed natively; override functions such as encode_sample and batch, and use "
+            "the options of get_train_dataset()"
         )
 
 
@@ -127,18 +127,18 @@ _HINTS = {
     "av_decode": "set decoder = SampleDecoder(av_decode=...) in the task encoder",
     "video_decode_audio": "set decoder = SampleDecoder(...) in the task encoder",
     "handler": "use WorkerConfig(global_error_handler=...)",
-    "cache_pool": "give it to get_savable_loader() or get_loader()",
-    "dataset_config": "name it in a metadataset",
-    "split_config": "name it in a metadataset",
-    "subflavors": "name them in a metadataset or in dataset.yaml",
-    "subset": "name it in a metadataset",
-    "part_filter": "name it in dataset.yaml",
+    "cache_pool": "pass it to get_savable_loader() or get_loader()",
+    "dataset_config": "set it in a metadataset",
+    "split_config": "set it in a metadataset",
+    "subflavors": "set them in a metadataset or in dataset.yaml",
+    "subset": "set it in a metadataset",
+    "part_filter": "set it in dataset.yaml",
     "sample_loader": "use a cooker (docs/pipelines.md)",
 }
 
 
 def refuse(function: str, unknown: dict[str, Any]) -> None:
-    """TypeError for arguments that there are not, with what to use instead."""
+    """Raises TypeError for unknown arguments, with a hint about what to use instead."""
     for name in unknown:
         hint = f": {_HINTS[name]}" if name in _HINTS else ""
         raise TypeError(f"{function}() has no argument '{name}'{hint}")

@@ -1,4 +1,4 @@
-"""Samples and batches: Sample, Batch, CrudeSample, and dataclasses of yours that derive from them."""
+"""Samples and batches: Sample, Batch, CrudeSample, and user dataclasses derived from them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ T = TypeVar("T", bound="Item")
 class Item:
     """Fields by attribute (`batch.image`) or by name (`batch["image"]`).
 
-    Keys, restore key, subflavors and sources stay in the library until they are asked for. The
-    mapping methods (keys, values, items, in, len, **) show the fields only.
+    Keys, restore key, subflavors and sources stay in the library until they are accessed. The
+    mapping methods (keys, values, items, len, **) return only the fields.
     """
 
     __slots__ = ("_origin",)
@@ -29,7 +29,7 @@ class Item:
         return [name for name in names if _is_set(self, name)]
 
     def __getattr__(self, name: str) -> Any:
-        # Called only for what the object does not have.
+        # Called only for attributes that the object does not have.
         if name in _OWN:
             try:
                 origin = object.__getattribute__(self, "_origin")
@@ -87,23 +87,25 @@ class Item:
 
     @classmethod
     def derive_from(cls: type[T], base: Any, **fields: Any) -> T:
-        """An object of this class with key, restore key, subflavors and sources of `base`."""
+        """Returns an object of this class with these fields, and with the key, restore key,
+        subflavors and sources of `base`."""
         return cls(**{**_own_values(base), **fields})
 
     @classmethod
     def extend(cls: type[T], src: Any, **fields: Any) -> T:
-        """An object of this class with all fields of `src`, whose class it derives from."""
+        """Returns an object of this class with these fields and all fields of `src`, from whose
+        class this class derives."""
         return cls(**{**_own_values(src), **dict(src.items()), **fields})
 
     def pin_memory(self: T) -> T:
-        """The same with tensors of torch in pinned memory, also those in lists and dicts. Needs a
-        GPU, as torch does."""
+        """Returns a copy with torch tensors in pinned memory, including those in lists and dicts.
+        Needs a GPU, as in torch."""
         return self._after("pin_memory")
 
     def _after(self: T, method: str, *args: Any, **kwargs: Any) -> T:
-        made = type(self).__new__(type(self))
-        made.__setstate__(_called(self.__getstate__(), method, args, kwargs))
-        return made
+        result = type(self).__new__(type(self))
+        result.__setstate__(_called(self.__getstate__(), method, args, kwargs))
+        return result
 
 
 def _own_values(base: Any) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def _own_values(base: Any) -> dict[str, Any]:
 
 
 def _own_value(name: str, origin: Origin) -> Any:
-    """Of a batch, keys and subflavors are lists."""
+    """The value of the field `name`. For a batch, keys and subflavors are lists."""
     if name == "__key__":
         return origin.keys() if origin.is_batch else origin.key()
     if name == "__restore_key__":
@@ -140,7 +142,7 @@ def _is_set(item: Item, name: str) -> bool:
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class Sample(Item):
-    """One sample. Base of the sample types, and of dataclasses of yours."""
+    """One sample. Base class of the sample types and of user dataclasses."""
 
     __key__: str = dataclasses.field(default_factory=str)
     __restore_key__: RestoreKey | None = dataclasses.field(default_factory=lambda: None)
@@ -152,7 +154,7 @@ class Sample(Item):
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class Batch(Item):
-    """A batch. Its keys and subflavors are lists with one for each sample."""
+    """A batch. Its keys and subflavors are lists with one entry per sample."""
 
     __key__: list[str] = dataclasses.field(default_factory=list)
     __restore_key__: RestoreKey | None = dataclasses.field(default_factory=lambda: None)
@@ -162,26 +164,32 @@ class Batch(Item):
     )
 
     def to(self, *args: Any, **kwargs: Any) -> "Batch":
-        """A batch whose tensors are `tensor.to(*args, **kwargs)`, also those in lists and dicts."""
+        """Returns a batch with `tensor.to(*args, **kwargs)` for each tensor, including those in
+        lists and dicts."""
         return self._after("to", *args, **kwargs)
 
     @classmethod
     def from_samples(cls: type[T], samples: Sequence[Any], **fields: Any) -> T:
-        """A batch of samples: of each field of this class, arrays and tensors padded and stacked,
-        the rest as a list. fields: instead of those of the samples."""
+        """Makes a batch of samples. For each field of this class, pads and stacks arrays and
+        tensors; other values become a list.
+
+        Args:
+            samples: Objects with the fields of this class.
+            **fields: Values of fields that are not taken from the samples.
+        """
         from .batching import batch_field
 
         names = [name for name in field_names_of(cls) if name not in _OWN and name not in fields]
-        made = {name: batch_field([getattr(one, name) for one in samples]) for name in names}
+        batched = {name: batch_field([getattr(one, name) for one in samples]) for name in names}
         own: dict[str, Any] = {"__key__": [one.__key__ for one in samples]}
         own["__subflavors__"] = [getattr(one, "__subflavors__", None) for one in samples]
         sources = [getattr(one, "__sources__", None) or () for one in samples]
         own["__sources__"] = tuple(source for some in sources for source in some)
-        return cls(**{**own, **made, **fields})
+        return cls(**{**own, **batched, **fields})
 
 
 def _called(value: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`value` with each object in it that has the method replaced by what the method returns."""
+    """Returns `value` with each object that has the method replaced by the result of the method."""
     if isinstance(value, dict):
         return {name: _called(part, method, args, kwargs) for name, part in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -192,14 +200,14 @@ def _called(value: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def url_of(sources: Sequence[SourceInfo]) -> str:
-    """Path of the file that the first of the sources is in."""
+    """The path of the file of the first source."""
     return os.path.join(sources[0].dataset_path, sources[0].shard_name)
 
 
 class CrudeSample(dict[str, Any]):
-    """The parts of a sample as they are in the data, by name: a dict. It also has the entries
-    `__key__`, `__restore_key__`, `__subflavors__` and `__sources__`; `sample["__url__"]`, the path
-    of its shard, is made when it is asked for."""
+    """The parts of a sample by name, as they are stored: a dict. It also has the entries `__key__`,
+    `__restore_key__`, `__subflavors__` and `__sources__`. `sample["__url__"]`, the path of its
+    shard, is computed on access."""
 
     __slots__ = ()
 
@@ -217,9 +225,9 @@ class CrudeSample(dict[str, Any]):
 
 
 class DictBatch(dict[str, Any]):
-    """What the standard batch makes of dicts: a dict of the fields, which are also attributes
-    (`batch.image`), with `batch.__key__`, `__restore_key__`, `__subflavors__` and `__sources__` as
-    a Batch has them. These four are not among its entries, unless the dicts had them."""
+    """The standard batch of samples that are dicts: a dict of the fields, which are also attributes
+    (`batch.image`). Like a Batch, it has `batch.__key__`, `__restore_key__`, `__subflavors__` and
+    `__sources__`. These four are not among its entries, unless the dicts had them."""
 
     __slots__ = ("_origin", "_own")
     _origin: Origin
@@ -234,7 +242,7 @@ class DictBatch(dict[str, Any]):
         raise KeyError(f"there is no field '{name}'; fields: {', '.join(self)}")
 
     def __getattr__(self, name: str) -> Any:
-        # Called only for what the object does not have.
+        # Called only for attributes that the object does not have.
         if name in self:
             return self[name]
         if name in _OWN:
@@ -268,26 +276,26 @@ class DictBatch(dict[str, Any]):
         return _made_dict_batch, (dict(self), own)
 
     def to(self, *args: Any, **kwargs: Any) -> "DictBatch":
-        """As Batch.to()."""
+        """Like Batch.to()."""
         return self._with(_called(dict(self), "to", args, kwargs))
 
     def copy(self) -> "DictBatch":
         return self._with(dict(self))
 
     def _with(self, fields: dict[str, Any]) -> "DictBatch":
-        made = DictBatch(fields)
+        batch = DictBatch(fields)
         for slot in DictBatch.__slots__:
             try:
-                object.__setattr__(made, slot, object.__getattribute__(self, slot))
+                object.__setattr__(batch, slot, object.__getattribute__(self, slot))
             except AttributeError:
                 pass
-        return made
+        return batch
 
 
 def _made_dict_batch(fields: dict[str, Any], own: dict[str, Any]) -> DictBatch:
-    made = DictBatch(fields)
-    made._own = own
-    return made
+    batch = DictBatch(fields)
+    batch._own = own
+    return batch
 
 
 ORIGIN_KEEPERS = (Item, DictBatch)
@@ -296,8 +304,13 @@ ORIGIN_KEEPERS = (Item, DictBatch)
 def basic_sample_keys(
     crude_sample: Any, additional_source_info: tuple[SourceInfo, ...] = ()
 ) -> dict[str, Any]:
-    """Key, restore key, subflavors and sources of a crude sample, for the constructor of another.
-    additional_source_info: more sources, of what a cook function has read elsewhere."""
+    """Returns the key, restore key, subflavors and sources of a crude sample as arguments for the
+    constructor of another sample.
+
+    Args:
+        crude_sample: The sample that a cook function received.
+        additional_source_info: More sources, of files that the cook function read elsewhere.
+    """
     own = {name: crude_sample[name] for name in _OWN if name in crude_sample}
     if additional_source_info:
         own["__sources__"] = (*(own.get("__sources__") or ()), *additional_source_info)
@@ -308,7 +321,7 @@ _declared: dict[Any, tuple[str, ...]] = {}
 
 
 def field_names_of(kind: Any) -> tuple[str, ...]:
-    """Names of the fields that the class declares."""
+    """The names of the fields that the class declares."""
     if kind not in _declared:
         is_dataclass = hasattr(kind, "__dataclass_fields__")
         fields = (field.name for field in dataclasses.fields(kind)) if is_dataclass else kind._fields
@@ -317,8 +330,8 @@ def field_names_of(kind: Any) -> tuple[str, ...]:
 
 
 def field_names(value: Any) -> tuple[str, ...]:
-    """Names of the fields of a dataclass or named tuple, with those that were added to a Sample or
-    Batch."""
+    """The names of the fields of a dataclass or named tuple, including fields that were added to a
+    Sample or Batch."""
     names = field_names_of(type(value))
     if isinstance(value, Item):
         more = [name for name in getattr(value, "__dict__", ()) if name not in names]
@@ -334,7 +347,8 @@ _PICKLING = [
 
 
 def _is_class_made_of_fields(kind: Any) -> bool:
-    """Whether an object of the class is its fields and attributes, and can be made of them."""
+    """Whether an object of the class consists of its fields and attributes, and can be made of
+    them."""
     if hasattr(kind, "__dataclass_fields__"):
         is_plain = kind.__new__ is object.__new__
     elif issubclass(kind, dict):
@@ -348,8 +362,8 @@ def _is_class_made_of_fields(kind: Any) -> bool:
 
 
 def _is_usual(kind: type, name: str) -> bool:
-    """Whether the method, which pickle calls, is that of object, of Item, or made by dataclasses or
-    collections."""
+    """Whether the method, which pickle calls, belongs to object or Item, or was generated by
+    dataclasses or collections."""
     method = getattr(kind, name, None)
     if method is getattr(object, name, None) or method is getattr(Item, name, None):
         return True
@@ -359,14 +373,14 @@ def _is_usual(kind: type, name: str) -> bool:
 def _slots_of(kind: type) -> set[str]:
     slots: set[str] = set()
     for base in kind.__mro__:
-        said = vars(base).get("__slots__", ())
-        slots.update((said,) if isinstance(said, str) else said)
+        declared = vars(base).get("__slots__", ())
+        slots.update((declared,) if isinstance(declared, str) else declared)
     return slots
 
 
 def is_made_of_fields(value: Any) -> bool:
-    """Whether an object of a dataclass, a named tuple or a dict is no more than what can be read
-    from it, and can be made of that: no pickling of its own, no hidden attributes."""
+    """Whether an object of a dataclass, a named tuple or a dict can be rebuilt from the values that
+    can be read from it: it has neither its own pickling nor hidden attributes."""
     kind = type(value)
     if kind not in _is_made:
         _is_made[kind] = _is_class_made_of_fields(kind)
@@ -375,8 +389,8 @@ def is_made_of_fields(value: Any) -> bool:
 
 
 def parts_of(value: Any) -> tuple[tuple[str, ...], bool] | None:
-    """Names of the fields and other attributes of a dataclass or named tuple, and whether there are
-    some that its class does not declare. None if it is more than these."""
+    """The names of the fields and other attributes of a dataclass or named tuple, and whether its
+    class leaves some of them undeclared. None if the object cannot be rebuilt from them."""
     if not is_made_of_fields(value):
         return None
     names = field_names(value)
@@ -385,5 +399,5 @@ def parts_of(value: Any) -> tuple[tuple[str, ...], bool] | None:
 
 
 def edataclass(cls: type) -> Any:
-    """@dataclass(kw_only=True, slots=True), as in Energon."""
+    """The decorator @dataclass(kw_only=True, slots=True), as in Energon."""
     return dataclasses.dataclass(kw_only=True, slots=True, eq=False)(cls)

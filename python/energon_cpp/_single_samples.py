@@ -1,4 +1,4 @@
-"""One sample of a batch, rebuilt from the restore key of the batch."""
+"""Rebuilds one sample of a batch from the restore key of the batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .datasets import Dataset
 def restore_one(
     dataset: Dataset, loader_options: dict[str, Any], key: RestoreKey, index: int
 ) -> Any:
-    """The sample `index` of the batch, as the batch function gets it."""
+    """Returns sample `index` of the batch, as the batch function receives it."""
     recipe = dataset._recipe
     if recipe.options.get("batch_size") is None and "batch" not in recipe.stages:
         raise ValueError("the loader delivers single samples: call restore_sample() without index")
@@ -23,7 +23,7 @@ def restore_one(
         seen[:] = samples
         return {}
 
-    # The key has the numbers of the outputs of generators, so these stay generators.
+    # The key contains indices of generator outputs, so generators must stay generators.
     stages = dict(recipe.stages)
     stages["batch"] = _stage(keep, recipe.stages.get("batch", {}), False)
     if "encode_batch" in stages:
@@ -32,12 +32,12 @@ def restore_one(
     with _random.preserved() if dataset.calls_python else contextlib.nullcontext():
         _core.BasicLoader(pipeline, loader_options).restore_sample(key)
     if not -len(seen) <= index < len(seen):
-        raise IndexError(f"the batch has {len(seen)} samples, there is no sample {index}")
+        raise IndexError(f"the batch has {len(seen)} samples, so sample {index} does not exist")
     return seen[index]
 
 
 def _stage(function: Any, replaced: dict[str, Any], takes_batches: bool) -> dict[str, Any]:
-    """A stage that calls `function` instead of that of `replaced`."""
+    """A stage that calls `function` instead of the function of `replaced`."""
 
     def repeat(item: Any) -> Any:
         while True:
@@ -56,7 +56,7 @@ def _stage(function: Any, replaced: dict[str, Any], takes_batches: bool) -> dict
 
 
 def _handed_on(stages: dict[str, Any]) -> dict[str, Any]:
-    """The function before the batch now hands its object to a Python function."""
+    """Makes the function before the batch pass its object to a Python function."""
     order = ["cookers", "encode_sample", "preencode_sample", "postencode_sample"]
     order += ["pack_selected_samples"]
     last = [name for name in order if name in stages][-1:]

@@ -1,4 +1,4 @@
-"""The functions of a task encoder, as the native part takes them."""
+"""Describes the functions of a task encoder for the native part."""
 
 from __future__ import annotations
 
@@ -21,13 +21,21 @@ _OF_PACKING = ["select_samples_to_pack", "pack_selected_samples"]
 def stages_of(
     encoder: Encoder, *, packs: bool, batched: bool, handler: ErrorHandler | None = None
 ) -> dict[str, Any]:
-    """The functions of the encoder as open_pipeline() takes them. handler: gets their failures.
-    Before functions with draws_nothing, which are ours, no random numbers are seeded."""
+    """Returns the functions of the encoder as open_pipeline() takes them.
+
+    Random numbers are not seeded before functions with draws_nothing, which are the package's own.
+
+    Args:
+        encoder: The task encoder.
+        packs: Whether the pipeline has a packing buffer.
+        batched: Whether the pipeline has a batch size.
+        handler: Receives the failures of the functions.
+    """
     used = _used(encoder, packs, batched)
     batched = batched or "batch_group_criterion" in used
     default: int | None = encoder.__default_failure_tolerance__
 
-    # Who takes the samples of whom, in order; None is a function of the library.
+    # The functions in the order in which samples pass through; None is a function of the library.
     flow: list[str | None] = ["cookers"] if encoder.cookers else []
     flow += [name for name in ("encode_sample", "preencode_sample") if name in used]
     flow += [name for name in ("postencode_sample", "pack_selected_samples") if name in used]

@@ -1,4 +1,4 @@
-"""What the native part needs of Python to convert values. Imports torch and numpy only for values of theirs."""
+"""Python's part of the conversion of values. Imports torch and numpy only for their values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, Callable, Iterable, Sequence
 
 
 def dump(value: Any) -> tuple[bytes, list[memoryview], Any]:
-    """Pickles `value`, its large buffers beside the bytes. The last item keeps the buffers."""
+    """Pickles `value` with its large buffers out of band. The last item keeps the buffers alive."""
     buffers: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
     pickler = _Pickler(file, protocol=5, buffer_callback=buffers.append)
     pickler.dump(value)
     data = file.getvalue()
     if type(value) not in _rebuilt:
-        # Some can be pickled, but not made again: better to fail here, where the sample is known.
+        # Some objects can be pickled, but not unpickled. Fail here, where the sample is known.
         pickle.loads(data, buffers=[bytearray(buffer.raw()) for buffer in buffers])
         _rebuilt.add(type(value))
     return data, [buffer.raw() for buffer in buffers], pickler.kept
@@ -31,7 +31,7 @@ _rebuilt: set[type] = set()
 
 
 class _Pickler(pickle.Pickler):
-    """Takes tensors of torch apart into their bytes: faster, and for all types of elements."""
+    """Pickles torch tensors as their bytes, which is faster and works for all dtypes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,7 +69,7 @@ def load(data: bytes, buffers: Iterable[Any]) -> Any:
 
 
 def torch_to_dlpack(tensor: Any) -> Any:
-    """A capsule of DLPack; None for what it cannot carry."""
+    """A DLPack capsule, or None for tensors that DLPack cannot carry."""
     torch = sys.modules["torch"]
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.is_neg():
         return None
@@ -106,8 +106,8 @@ _classes: dict[str, type | None] = {}
 
 
 def make_instance(path: str, values: dict[str, Any]) -> Any:
-    """An object of the class at `path` ("module:Name") with these fields, made without its
-    __init__; a Batch if the class is not known here."""
+    """Makes an object of the class at `path` ("module:Name") with these fields, without calling
+    __init__. Makes a Batch if this process does not have the class."""
     if path not in _classes:
         _classes[path] = _find_class(path)
     kind = _classes[path]
@@ -121,10 +121,10 @@ def make_instance(path: str, values: dict[str, Any]) -> Any:
         entries: dict[str, Any] = kind.__new__(kind)
         dict.update(entries, values)
         return entries
-    made: Any = kind.__new__(kind)
+    instance: Any = kind.__new__(kind)
     for name, value in values.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(instance, name, value)
+    return instance
 
 
 def _find_class(path: str) -> type | None:
@@ -135,8 +135,8 @@ def _find_class(path: str) -> type | None:
         found = getattr(found, name, None)
     if isinstance(found, type):
         return found
-    # A class of a function. It is in this process too, if it was made before the workers, and then
-    # has the same address.
+    # A class defined in a function. If it was created before the workers, this process has it, too,
+    # at the same address.
     same = [
         kind
         for kind in gc.get_objects()
@@ -149,8 +149,9 @@ def _find_class(path: str) -> type | None:
 
 
 def positions_of(samples: Sequence[Any], packs: Iterable[Iterable[Any]]) -> list[list[int]]:
-    """The positions in `samples` of what select_samples_to_pack returned: the samples that it was
-    given, or their positions. Samples that are integers are never taken for positions."""
+    """Returns the positions in `samples` of the samples that select_samples_to_pack chose. It
+    returns either the samples that it received or their positions. Samples that are integers are
+    never taken for positions."""
     places: dict[int, list[int]] = {}
     for position, sample in enumerate(samples):
         places.setdefault(id(sample), []).append(position)
@@ -162,13 +163,13 @@ def positions_of(samples: Sequence[Any], packs: Iterable[Iterable[Any]]) -> list
             return same.pop(0) if len(same) > 1 else same[0]
         if not takes_positions or not isinstance(chosen, numbers.Integral):
             raise ValueError(
-                "select_samples_to_pack must return samples that it was given, or their "
-                f"positions, not new ones: {_shown(chosen)}"
+                "select_samples_to_pack must return samples that it received, or their "
+                f"positions, not new samples: {_shown(chosen)}"
             )
         position = operator.index(chosen)
         if not 0 <= position < len(samples):
             raise ValueError(
-                f"select_samples_to_pack returned the position {position}; it was given "
+                f"select_samples_to_pack returned the position {position}, but it received "
                 f"{len(samples)} samples, so positions are 0 to {len(samples) - 1}"
             )
         return position
@@ -194,7 +195,8 @@ def cost_of(returned: Any) -> float:
 
 
 def group_of(returned: Any) -> tuple[str, int | None]:
-    """(group, batch size) of what batch_group_criterion returned: (key, batch size or None)."""
+    """Returns (text, batch size) for a result of batch_group_criterion: (key, batch size or
+    None)."""
     wrong = f"batch_group_criterion must return (group, batch size or None), not {_shown(returned)}"
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise TypeError(wrong)
@@ -208,9 +210,12 @@ _texts_of_str: dict[str, str] = {}
 
 
 def group_text(key: Any) -> str:
-    """A text for the group, as states have it: equal for keys that are equal as keys of a dict, in
-    every run. A str is its own text, unless it could be the text of another key. TypeError for keys
-    that cannot be told apart in another process."""
+    """Returns a string that identifies the group in states. It is equal for keys that are equal as
+    keys of a dict, in every run. A str identifies itself, unless it could identify another key.
+
+    Raises:
+        TypeError: Another process could not tell the key from others.
+    """
     if isinstance(key, str) and _compares_as(key, str):
         text = str.__str__(key)
         if text not in _texts_of_str:
@@ -222,7 +227,7 @@ def group_text(key: Any) -> str:
 
 
 def _compares_as(key: Any, base: Any) -> bool:
-    """Whether the class of `key`, derived from `base`, keeps its equality."""
+    """Whether the class of `key`, which derives from `base`, inherits its equality."""
     return bool(type(key).__eq__ is base.__eq__)
 
 
@@ -240,7 +245,7 @@ _OBJECT = "object "
 
 
 def _literal(key: Any) -> str:
-    """The text of a group as a Python literal, or of another object with its class before it."""
+    """The key as a Python literal, or for other objects, their class and repr()."""
     if key is None:
         return "None"
     numpy = sys.modules.get("numpy")
@@ -252,7 +257,7 @@ def _literal(key: Any) -> str:
         return int.__repr__(int(key))
     if isinstance(key, float) and _compares_as(key, float):
         if key != key:
-            raise TypeError("batch_group_criterion returned nan as a group, which is equal to none")
+            raise TypeError("batch_group_criterion returned nan as a group, which equals no group")
         text = int.__repr__(int(key)) if key.is_integer() else float.__repr__(key)
         return text.replace("inf", "1e999")  # the literal
     if isinstance(key, bytes) and _compares_as(key, bytes):
@@ -277,9 +282,9 @@ def _text_of_object(key: Any) -> str:
     text = repr(key)
     if kind.__repr__ is object.__repr__ or " at 0x" in text:
         raise TypeError(
-            f"batch_group_criterion returned a group that has no value, only an address: {text}; "
-            "return a str, a number, a tuple of these, or an object with __eq__, __hash__ and "
-            "__repr__"
+            "batch_group_criterion returned a group that is identified only by its address: "
+            f"{text}; return a str, a number, a tuple of these, or an object with __eq__, __hash__ "
+            "and __repr__"
         )
     return f"{_OBJECT}{kind.__module__}.{kind.__qualname__} {text}"
 

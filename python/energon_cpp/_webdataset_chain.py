@@ -1,4 +1,4 @@
-"""What the methods of a WebDataset have said, and the dataset that it makes."""
+"""The settings that the methods of a WebDataset collect, and the dataset made from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Collation = Callable[[list[Any]], Any]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WebDatasetChain:
-    """The settings; a method of WebDataset changes one or two of them."""
+    """The settings. Each method of WebDataset changes one or two of them."""
 
     path: str
     num_workers: int | None = None
@@ -38,7 +38,7 @@ class WebDatasetChain:
 
 
 class _Encoder(TaskEncoder[Any, Any, Any, Any]):
-    """The stages of a chain. Without functions of Python there is none that is not native."""
+    """The stages of a chain. Without Python functions, all stages are native."""
 
     _as_energon = False
 
@@ -55,17 +55,17 @@ class _Encoder(TaskEncoder[Any, Any, Any, Any]):
 
 
 def _decoder_of(chain: WebDatasetChain) -> SampleDecoder | None:
-    """The decoder of the chain, for those parts only that a stage uses."""
+    """The decoder of the chain, limited to the parts that a stage uses."""
     needed = needed_parts(chain.sample_stages)
     if chain.decoder is None or needed is None:
         return chain.decoder
-    said = chain.decoder.parts
-    parts = sorted(needed if said is None else needed & set(said))
+    chosen = chain.decoder.parts
+    parts = sorted(needed if chosen is None else needed & set(chosen))
     return dataclasses.replace(chain.decoder, parts=tuple(parts))
 
 
 def dataset_of(chain: WebDatasetChain, worker_config: WorkerConfig) -> Dataset:
-    """Throws ValueError for a slice of data that has no fixed order."""
+    """Makes the dataset. Raises ValueError for a slice of data without a fixed order."""
     mode = chain.decoder.image_decode if chain.decoder else None
     options: dict[str, Any] = {
         **chain.options,
@@ -81,9 +81,9 @@ def dataset_of(chain: WebDatasetChain, worker_config: WorkerConfig) -> Dataset:
         return get_val_dataset(chain.path, limit=chain.slice_count, **options)
     if chain.slice_count is not None:
         raise ValueError(
-            f"slice({chain.slice_count}) is for data in a fixed order, so not with shuffle(), "
+            f"slice({chain.slice_count}) needs data in a fixed order, without shuffle(), "
             f"repeat(), with_epoch() or resampled=True: with_epoch({chain.slice_count}) makes "
-            "epochs of this length, the next goes on where the last one ended"
+            "epochs of this length, each of which continues where the previous one ended"
         )
     return get_train_dataset(
         chain.path,

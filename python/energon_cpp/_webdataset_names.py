@@ -1,15 +1,15 @@
-"""Names of the package webdataset that WebDataset has not, and what to use instead."""
+"""Names of the package webdataset that WebDataset does not have, and what to use instead."""
 
 from __future__ import annotations
 
 from ._explained_options import explains_options
 
-_NO_CACHE = "samples are read at their places from files, so there is nothing to cache"
+_NO_CACHE = "samples are read in place from files, so there is nothing to cache"
 _STREAMS = (
-    "a function of a whole stream has a position that no state knows; use map(), select() and "
+    "the position of a function over a whole stream cannot be saved; use map(), select() and "
     "batched(), or a TaskEncoder with get_train_dataset()"
 )
-_SHARES = "each rank and worker reads its own share, always"
+_SHARES = "each rank and worker always reads its own share"
 
 _METHODS = {
     "cached": _NO_CACHE,
@@ -17,7 +17,7 @@ _METHODS = {
     "ddp_equalize": "with_epoch(n) gives each rank n batches",
     "listed": "batched(n, collation_fn=None) makes lists",
     "lmdb_cached": _NO_CACHE,
-    "log_keys": "which_keys() and which_step() tell the samples of each step",
+    "log_keys": "which_keys() and which_step() return the samples of each step",
     "mcached": _NO_CACHE,
     "pipe": _STREAMS,
     "rename_keys": "rename(image='jpg;png') takes names of parts; extract_keys() takes patterns",
@@ -26,28 +26,28 @@ _METHODS = {
     "to_dict": "rename(keep=False, image='jpg;png') makes dicts of the named parts",
     "unbatched": "leave batched() out for single samples; after it, loop over the batch",
     "unlisted": "leave batched() out for single samples; after it, loop over the batch",
-    "xdecode": "decode() does it by the names of parts; map_dict(name=function) for your own",
+    "xdecode": "decode() goes by the names of parts; use map_dict(name=function) for your own",
 }
 
 _OPTIONS = {
-    "batchsize": "it is the first argument, batched(size)",
+    "batchsize": "pass the size as the first argument, batched(size)",
     "cache_size": _NO_CACHE,
-    "detshuffle": "the order always follows from the seed: WorkerConfig(seed_offset=...)",
+    "detshuffle": "the seed always determines the order: WorkerConfig(seed_offset=...)",
     "handler": 'WebDataset(..., on_error="skip") leaves out samples that fail',
-    "initial": "the buffer holds places of samples, not their data, and is full at once",
-    "nbatches": "with_epoch(n) begins the data again after n batches",
-    "nepochs": "a loop is one epoch; with_epoch(n) begins the data again after n batches",
+    "initial": "the buffer holds references to samples, not their data, and is full at once",
+    "nbatches": "with_epoch(n) ends an epoch after n batches",
+    "nepochs": "a loop is one epoch; with_epoch(n) ends an epoch after n batches",
     "nodesplitter": _SHARES,
     "none_is_error": "map(function) may return None to leave a sample out",
-    "partial": "batched(n, partial=False) drops the last batch; decode() leaves parts that it does "
-    "not know as bytes",
+    "partial": "batched(n, partial=False) drops the last batch; decode() leaves unknown parts as "
+    "bytes",
     "post": "map_dict(name=function) after decode()",
     "pre": "map_dict(name=function), instead of decode() for this part",
-    "rename_files": "rename(new='old') names parts again",
-    "repeat": "it is a method, repeat()",
-    "rng": "random numbers follow from the seed: WorkerConfig(seed_offset=...)",
-    "seed": "the order follows from WorkerConfig(seed_offset=...)",
-    "select_files": "to_tuple() and rename(keep=False) name the parts; others are not decoded",
+    "rename_files": "rename(new='old') renames parts",
+    "repeat": "call the method repeat()",
+    "rng": "the seed determines the random numbers: WorkerConfig(seed_offset=...)",
+    "seed": "WorkerConfig(seed_offset=...) determines the order",
+    "select_files": "to_tuple() and rename(keep=False) select parts; others are not decoded",
     "splitter": _SHARES,
     "workersplitter": _SHARES,
 }

@@ -1,8 +1,8 @@
-"""What the methods of WebDataset do to a sample or a batch, and the collation of batches.
+"""The functions that the methods of WebDataset apply to samples and batches, and collation.
 
-A stage may have a function needs(later): the parts that it and the stages after it use, where
-`later` are the names that those after it use of its result; None is all of them. One that draws no
-random numbers, whatever the data are, has draws_nothing.
+A stage may have a method needs(later), which returns the parts that the stage and later stages use.
+`later` are the names that later stages use of its result. None means all names. A stage that never
+draws random numbers has draws_nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Names = frozenset[str]
 
 
 def needed_parts(stages: Sequence[Function]) -> Names | None:
-    """The parts that stages of samples use; None: perhaps all."""
+    """The parts that the sample stages use; None means possibly all parts."""
     needed: Names | None = None
     for stage in reversed(stages):
         needs = getattr(stage, "needs", None)
@@ -36,7 +36,8 @@ def has_one_of(sample: Mapping[str, Any], names: str) -> bool:
 
 
 def first_of(sample: Mapping[str, Any], names: str) -> Any:
-    """The first part that the sample has of "jpg;jpeg;png". Throws KeyError."""
+    """Returns the first part of "jpg;jpeg;png" that the sample has. Raises KeyError if it has
+    none."""
     for name in names.split(";"):
         if name in sample:
             return sample[name]
@@ -65,7 +66,7 @@ class ToTuple:
 
 @dataclasses.dataclass(frozen=True)
 class ExtractKeys:
-    """Patterns are compared with the names of parts, and with a dot in front of them."""
+    """Compares patterns with the names of parts, without and with a leading dot."""
 
     patterns: tuple[str, ...]
     duplicate_is_error: bool
@@ -93,7 +94,7 @@ class ExtractKeys:
 
 @dataclasses.dataclass(frozen=True)
 class Associate:
-    """Adds what a mapping or a function has for the key of the sample."""
+    """Adds the parts that a mapping or a function has for the key of the sample."""
 
     source: Any
 
@@ -110,7 +111,7 @@ class Associate:
 
 @dataclasses.dataclass(frozen=True)
 class Rename:
-    """The other parts stay as they are, if they are kept."""
+    """Renames parts. Keeps the other parts unchanged, or removes them."""
 
     new_names: dict[str, str]
     keeps_others: bool
@@ -139,12 +140,12 @@ class Map:
     function: Function
 
     def __call__(self, value: Any) -> Any:
-        made = self.function(value)
-        if made is None:
+        result = self.function(value)
+        if result is None:
             raise SkipSample
-        if isinstance(made, dict) and isinstance(value, Mapping) and "__key__" in value:
-            made.setdefault("__key__", value["__key__"])
-        return made
+        if isinstance(result, dict) and isinstance(value, Mapping) and "__key__" in value:
+            result.setdefault("__key__", value["__key__"])
+        return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +169,7 @@ class MapTuple:
         parts = list(value)
         if len(self.functions) > len(parts):
             raise ValueError(
-                f"map_tuple() has {len(self.functions)} functions for a tuple of {len(parts)}"
+                f"map_tuple() has {len(self.functions)} functions for a tuple of {len(parts)} items"
             )
         for i, function in enumerate(self.functions):
             parts[i] = function(parts[i])
@@ -200,8 +201,8 @@ class Chain:
 
 
 def collate(samples: Sequence[Any]) -> Any:
-    """The standard collation of webdataset: of tuples a tuple of columns. Tensors and arrays of
-    equal shape are stacked, numbers are a NumPy array, everything else is a list."""
+    """The standard collation of webdataset. For tuples, a tuple of columns. Tensors and arrays of
+    equal shape are stacked, numbers become a NumPy array, everything else a list."""
     if isinstance(samples[0], Mapping):
         return {name: _column([sample[name] for sample in samples]) for name in samples[0]}
     if isinstance(samples[0], (tuple, list)):
@@ -210,7 +211,7 @@ def collate(samples: Sequence[Any]) -> Any:
 
 
 def as_list(samples: list[Any]) -> list[Any]:
-    """No collation."""
+    """Returns the samples without collation."""
     return samples
 
 

@@ -1,7 +1,7 @@
-"""Sound and video, decoded when they are asked for: AVDecoder. Names are Energon's.
+"""Decoding of sound and video on demand: AVDecoder. Names match Energon's.
 
-Frames and samples are exact: frame 0 is the first that is shown, sample 0 the first that is played.
-Ranges include both ends; an end may be infinite.
+Frames and samples are exact: frame 0 is the first frame shown, sample 0 the first sample played.
+Ranges include both ends. An end may be infinite.
 """
 
 from __future__ import annotations
@@ -22,8 +22,14 @@ _ALL = ((0.0, float("inf")),)
 
 @dataclasses.dataclass(kw_only=True, slots=True)
 class AVData:
-    """Video clips: uint8 (frames, 3, height, width), RGB. Audio clips: (channels, samples), as the
-    file has them. Timestamps: (begin, end) of each clip in seconds."""
+    """Clips and their times.
+
+    Attributes:
+        video_clips: uint8 RGB frames of shape (frames, 3, height, width).
+        video_timestamps: (begin, end) of each video clip in seconds.
+        audio_clips: Samples of shape (channels, samples), with the file's sample rate and type.
+        audio_timestamps: (begin, end) of each audio clip in seconds.
+    """
 
     video_clips: list[Any] | None
     video_timestamps: list[tuple[float, float]] | None
@@ -32,12 +38,15 @@ class AVData:
 
 
 class AVDecoder:
-    """A file of sound or video. Nothing is read before it is asked for.
+    """Decodes a sound or video file on demand.
 
-    stream: bytes, a Buffer, or a file opened for reading in binary mode, which is read whole with
-    the first call. Clips are torch tensors if torch is imported, else NumPy arrays if numpy is
-    imported, else Tensor. Threads may share it; they wait for each other. Can be pickled, with the
-    file.
+    Clips are torch tensors if torch is imported, else NumPy arrays if numpy is imported, else
+    objects of the class Tensor. Threads may share a decoder, but their calls run one at a time. A
+    decoder can be pickled, together with the bytes of its file.
+
+    Args:
+        stream: bytes, a Buffer, or a file opened in binary mode, which the first call reads whole.
+        suppress_warnings: Accepted without effect.
     """
 
     def __init__(self, stream: Any, suppress_warnings: bool = False) -> None:
@@ -65,9 +74,18 @@ class AVDecoder:
         video_unit: str = "seconds",
         video_out_frame_size: tuple[int, int] | None = None,
     ) -> tuple[list[Any], list[tuple[float, float]]]:
-        """Clips and their (begin, end) in seconds. video_unit: "seconds" or "frames".
-        video_out_frame_size: (width, height) to resize to. Ranges that begin after the end of the
-        video have no clip."""
+        """Decodes video clips.
+
+        Args:
+            video_clip_ranges: (begin, end) of each clip.
+            video_unit: Unit of the ranges: "seconds" or "frames".
+            video_out_frame_size: (width, height) to which frames are resized; None keeps their
+                size.
+
+        Returns:
+            The clips, uint8 of shape (frames, 3, height, width), and their (begin, end) in seconds.
+            Ranges that begin after the end of the video are left out.
+        """
         ranges = [(float(begin), float(end)) for begin, end in video_clip_ranges]
         clips = self._file().video_clips(ranges, video_unit, video_out_frame_size, _kind())
         return _split(clips)
@@ -75,7 +93,16 @@ class AVDecoder:
     def get_audio_clips(
         self, audio_clip_ranges: Ranges, audio_unit: str = "seconds"
     ) -> tuple[list[Any], list[tuple[float, float]]]:
-        """The same of the sound. audio_unit: "seconds" or "samples"."""
+        """Decodes audio clips.
+
+        Args:
+            audio_clip_ranges: (begin, end) of each clip.
+            audio_unit: Unit of the ranges: "seconds" or "samples".
+
+        Returns:
+            The clips, of shape (channels, samples), and their (begin, end) in seconds. Ranges that
+            begin after the end of the sound are left out.
+        """
         ranges = [(float(begin), float(end)) for begin, end in audio_clip_ranges]
         return _split(self._file().audio_clips(ranges, audio_unit, _kind()))
 
@@ -87,7 +114,7 @@ class AVDecoder:
         audio_unit: str = "seconds",
         video_out_frame_size: tuple[int, int] | None = None,
     ) -> AVData:
-        """Clips of both; None: no clips."""
+        """Decodes video and audio clips. Ranges of None mean no clips."""
         video: tuple[list[Any], list[tuple[float, float]]] = ([], [])
         audio: tuple[list[Any], list[tuple[float, float]]] = ([], [])
         if video_clip_ranges is not None:
@@ -102,20 +129,20 @@ class AVDecoder:
         )
 
     def get_video(self) -> AVData:
-        """All frames, without sound."""
+        """Decodes all frames, without sound."""
         return self.get_clips(video_clip_ranges=_ALL)
 
     def get_audio(self) -> AVData:
-        """All samples, without video."""
+        """Decodes all samples of the sound, without video."""
         return self.get_clips(audio_clip_ranges=_ALL)
 
     def get_video_with_audio(self) -> AVData:
-        """All frames and all samples."""
+        """Decodes all frames and all samples of the sound."""
         return self.get_clips(video_clip_ranges=_ALL, audio_clip_ranges=_ALL)
 
     def get_frames(self, video_decode_audio: bool = False) -> AVData | None:
-        """All frames, with the sound if asked for; of a file of sound all samples. None if the file
-        has neither."""
+        """Decodes all frames, with the sound if `video_decode_audio`. Decodes all samples of a file
+        without video. Returns None if the file has neither."""
         if self.has_video_stream():
             with_audio = video_decode_audio and self.has_audio_stream()
             return self.get_video_with_audio() if with_audio else self.get_video()
@@ -128,16 +155,17 @@ class AVDecoder:
         return self._file().has_audio()
 
     def get_video_fps(self) -> float:
-        """Frames per second, on average."""
+        """Returns the average number of frames per second."""
         return self._file().video_fps()
 
     def get_video_duration(self, get_frame_count: bool = False) -> tuple[float | None, int | None]:
-        """Seconds to the end of the last frame, and the number of frames if asked for."""
+        """Returns the end of the last frame in seconds, and the number of frames if requested."""
         file = self._file()
         return file.video_duration(), file.video_frame_count() if get_frame_count else None
 
     def get_audio_duration(self) -> float | None:
-        """Seconds, as the header says; exact, by decoding the sound, if it does not say."""
+        """Returns the duration of the sound in seconds, as stored in the header. If the header has
+        none, decodes the sound, which gives the exact duration."""
         duration: float | None = self._file().metadata()["audio_duration"]
         return self._file().audio_duration() if duration is None else duration
 
@@ -154,8 +182,9 @@ class AVDecoder:
         get_audio_duration: bool = True,
         get_audio_num_samples: bool = False,
     ) -> AVMetadata:
-        """What is asked for; the rest as far as the header says. get_video_frame_count reads all
-        packets, get_audio_num_samples decodes the sound."""
+        """Returns the requested metadata, and other fields of these streams that the header
+        contains. get_video_frame_count reads all packets, get_audio_num_samples decodes the
+        sound."""
         file = self._file()
         known = file.metadata()
         get_video = get_video and file.has_video()
@@ -191,8 +220,12 @@ def get_clips_uniform(
     request_audio: bool = False,
     video_out_frame_size: tuple[int, int] | None = None,
 ) -> AVData:
-    """Clips of equal duration at equal distances: the first at the start, the last at the end.
-    A duration of 0: single frames, half a frame away from both ends."""
+    """Decodes clips of equal duration at equal intervals: the first at the start, the last at the
+    end. A duration of 0 means single frames, which keep half a frame away from both ends.
+
+    Raises:
+        ValueError: Neither video nor audio is requested.
+    """
     if not request_video and not request_audio:
         raise ValueError("request_video, request_audio or both must be True")
     durations = []
@@ -220,8 +253,16 @@ def get_single_frames_uniform(
     video_out_frame_size: tuple[int, int] | None = None,
     return_timestamps: bool = False,
 ) -> Any:
-    """Frames at equal distances: uint8 (num_frames, 3, height, width), a torch tensor if torch is
-    imported, else an array. With return_timestamps also their seconds."""
+    """Decodes frames at equal intervals.
+
+    Returns:
+        uint8 RGB frames of shape (num_frames, 3, height, width): a torch tensor if torch is
+        imported, else a NumPy array. With return_timestamps, a tuple of the frames and their times
+        in seconds.
+
+    Raises:
+        ValueError: The video has no frames.
+    """
     data = get_clips_uniform(
         av_decoder, 0, num_frames, request_video=True, video_out_frame_size=video_out_frame_size
     )

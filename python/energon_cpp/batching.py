@@ -1,7 +1,7 @@
-"""Functions that make a batch of samples, for `batch` of your TaskEncoder.
+"""Functions that make a batch of samples, for the function `batch` of a TaskEncoder.
 
-An encoder without a `batch` of its own uses the library's generic_batch, which does the same
-natively and without the interpreter.
+An encoder that does not override `batch` uses the library's generic_batch, which does the same
+natively, without the interpreter.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from ._sample import CrudeSample, Item, field_names
 
 
 def batch_list(batch: Sequence[Any]) -> list[Any]:
+    """Returns the values as a list."""
     return list(batch)
 
 
 def batch_stack(batch: Sequence[Any]) -> Any:
-    """One array or tensor of arrays or tensors of equal shape."""
+    """Stacks arrays or tensors of equal shape: values of shape (...) become (N, ...)."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(batch[0], torch.Tensor):
         return torch.stack(list(batch))
@@ -28,7 +29,8 @@ def batch_stack(batch: Sequence[Any]) -> Any:
 
 
 def batch_pad_stack(batch: Sequence[Any]) -> Any:
-    """The same, of any shapes with as many dimensions: padded with 0 at their ends."""
+    """Stacks arrays or tensors with the same number of dimensions. Smaller ones are padded with 0
+    at the end of each dimension."""
     first = batch[0]
     if all(value.shape == first.shape for value in batch):
         return batch_stack(batch)
@@ -47,7 +49,7 @@ def batch_pad_stack(batch: Sequence[Any]) -> Any:
 
 
 def batch_field(values: Sequence[Any]) -> Any:
-    """Arrays and tensors padded and stacked, else a list."""
+    """Pads and stacks arrays and tensors. Returns other values as a list."""
     first = values[0]
     if hasattr(first, "shape") and hasattr(first, "dtype"):
         return batch_pad_stack(values) if len(first.shape) > 0 else batch_stack(values)
@@ -55,8 +57,13 @@ def batch_field(values: Sequence[Any]) -> Any:
 
 
 def generic_batch(batch: Sequence[Any]) -> Any:
-    """Arrays and tensors are padded and stacked; dicts and dataclasses are batched field by field;
-    everything else is listed. A class with `from_samples` batches by itself."""
+    """Makes a batch of samples. Arrays and tensors are padded and stacked, dicts and dataclasses
+    are batched field by field, everything else becomes a list. A class with `from_samples` makes
+    its own batches.
+
+    Raises:
+        TypeError: The samples have different classes.
+    """
     kinds = {type(one): one for one in batch}
     if len(kinds) > 1 and any(_has_fields(one) for one in kinds.values()):
         names = " and ".join(sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds))
@@ -78,8 +85,8 @@ def _batched(batch: Sequence[Any]) -> Any:
     if any(type(one) is not type(first) for one in batch):
         return list(batch)
     if isinstance(first, dict):
-        made = {name: _batched([sample[name] for sample in batch]) for name in first}
-        return CrudeSample(made) if isinstance(first, CrudeSample) else made
+        fields = {name: _batched([sample[name] for sample in batch]) for name in first}
+        return CrudeSample(fields) if isinstance(first, CrudeSample) else fields
     if hasattr(type(first), "from_samples"):
         return type(first).from_samples(batch)
     if (dataclasses.is_dataclass(first) and not isinstance(first, type)) or isinstance(first, Item):
@@ -95,8 +102,8 @@ def _batched(batch: Sequence[Any]) -> Any:
 
 
 def concat_pad(batch: Sequence[Any]) -> Any:
-    """Arrays or tensors one behind the other in their first dimension; the others are padded with
-    0 at their ends."""
+    """Concatenates arrays or tensors along the first dimension. The other dimensions are padded
+    with 0 at the end."""
     first = batch[0]
     sizes = [max(one.shape[i] for one in batch) for i in range(1, len(first.shape))]
     total = sum(one.shape[0] for one in batch)
@@ -117,8 +124,8 @@ def concat_pad(batch: Sequence[Any]) -> Any:
 
 
 def generic_concat(batch: Sequence[Any]) -> Any:
-    """Batches as one: arrays and tensors by concat_pad(), dicts and dataclasses field by field;
-    everything else is listed."""
+    """Joins batches into one: arrays and tensors by concat_pad(), dicts and dataclasses field by
+    field. Everything else becomes a list."""
     first = batch[0]
     if hasattr(first, "shape") and hasattr(first, "dtype"):
         return concat_pad(batch)
@@ -134,7 +141,7 @@ def generic_concat(batch: Sequence[Any]) -> Any:
 
 
 def homogeneous_concat_mix(samples: Sequence[Any]) -> Any:
-    """generic_concat() of batches of one type. TypeError for several types."""
+    """Calls generic_concat() for batches of one type. Raises TypeError for several types."""
     kinds = {type(one) for one in samples}
     if len(kinds) != 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))

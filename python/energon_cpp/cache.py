@@ -1,4 +1,4 @@
-"""File stores and caches, as in Energon: FileStore and what derives from it, CachePool, Lazy."""
+"""File stores and caches, as in Energon: FileStore and its subclasses, CachePool, Lazy."""
 
 from ._caches import (
     CachePool,

@@ -1,4 +1,4 @@
-"""Cookers, and the marks of functions: Cooker, @cooker, @stateless."""
+"""Cookers, and decorators of functions: Cooker, @cooker, @stateless."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True)
 class Cooker:
-    """Makes a sample of a crude one. has_subflavors: the cooker is for datasets whose subflavors
-    have all of these entries; the first cooker that fits is used.
+    """Makes a sample from a crude sample. A dataset uses the first cooker that matches it.
 
-    `cook` gets the crude sample and, by keyword, what it has parameters for: the file store of each
-    auxiliary dataset that the metadataset names; with @cooker(need_primary=True) `primary`, the
-    store of its own dataset, where a name that begins with a dot is a part of this sample; with
-    @cooker(need_cache=True) `cache`, for `cache.get_lazy(store, name)`.
+    `cook` receives the crude sample and, by keyword, the stores that it has parameters for:
+
+    * the file store of each auxiliary dataset that the metadataset names;
+    * `primary`, with @cooker(need_primary=True): the store of the sample's own dataset, where a
+      name that begins with a dot is a part of this sample;
+    * `cache`, with @cooker(need_cache=True), for `cache.get_lazy(store, name)`.
+
+    Args:
+        cook: The function.
+        has_subflavors: Entries that the subflavors of a dataset must contain; None matches all
+            datasets.
     """
 
     cook: Callable[..., Any]
@@ -31,9 +37,9 @@ class Cooker:
         return bool(getattr(self.cook, "__cooker_need_cache__", False))
 
     def is_match(self, subflavors: dict[str, Any]) -> bool:
-        """Whether the cooker is for a dataset with these subflavors."""
-        wanted = self.has_subflavors or {}
-        return all(name in subflavors and subflavors[name] == wanted[name] for name in wanted)
+        """Whether the cooker matches a dataset with these subflavors."""
+        needed = self.has_subflavors or {}
+        return all(name in subflavors and subflavors[name] == needed[name] for name in needed)
 
 
 def cooker(fn: F | None = None, *, need_cache: bool = False, need_primary: bool = False) -> Any:
@@ -50,9 +56,15 @@ def cooker(fn: F | None = None, *, need_cache: bool = False, need_primary: bool 
 def stateless(
     fn: F | None = None, *, restore_seeds: bool = False, failure_tolerance: int | None = None
 ) -> Any:
-    """Marks a function that depends on its argument and random numbers only. All functions must be
-    like that, and random numbers are seeded for each call: restore_seeds changes nothing.
-    failure_tolerance: this many failures of the function in a row end the stream; 0: no limit."""
+    """Marks a function that depends only on its argument and on random numbers, which all functions
+    must do.
+
+    Args:
+        fn: The function.
+        restore_seeds: Accepted without effect: random numbers are seeded before each call.
+        failure_tolerance: This many failures of the function in a row end the stream; 0 means no
+            limit.
+    """
 
     def mark(marked: F) -> F:
         marked.__stateless__ = True  # type: ignore[attr-defined]
@@ -71,6 +83,6 @@ def get_stateless(fn: Callable[..., Any]) -> bool:
 def get_failure_tolerance(
     fn: Callable[..., Any], default_failure_tolerance: int | None = None
 ) -> int | None:
-    """The tolerance that the function is marked with, else the default."""
+    """The failure tolerance set by @stateless, else the default."""
     tolerance: int | None = getattr(fn, "__failure_tolerance__", default_failure_tolerance)
     return tolerance

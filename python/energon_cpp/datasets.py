@@ -8,15 +8,15 @@ import warnings
 from typing import Any
 
 from . import _core
-from ._recipe import DatasetRecipe, made_recipe, refuse
+from ._recipe import DatasetRecipe, make_recipe, refuse
 from ._stages import Encoder
 from .metadataset import DatasetSource, sources_of
 from .worker_config import WorkerConfig
 
 
 class Dataset:
-    """What a loader runs: data, options and functions. Made by get_train_dataset(),
-    get_val_dataset() and get_val_datasets(). May be used by several loaders."""
+    """Data, options and functions for a loader. Returned by get_train_dataset(), get_val_dataset()
+    and get_val_datasets(). Several loaders may use it."""
 
     def __init__(self, recipe: DatasetRecipe, pipeline: _core.Pipeline | None = None) -> None:
         self._recipe = recipe
@@ -38,7 +38,7 @@ class Dataset:
 
     @property
     def batch_size(self) -> int | None:
-        """Samples in a batch of a rank; None: single samples."""
+        """Samples in a batch of a rank; None means single samples."""
         return self._recipe.options.get("batch_size")
 
     @property
@@ -47,14 +47,14 @@ class Dataset:
 
     @property
     def calls_python(self) -> bool:
-        """Whether there are functions that are not native."""
+        """Whether the pipeline calls Python functions."""
         return bool(self._recipe.stages)
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
 
     def _with(self, options: dict[str, Any]) -> "Dataset":
-        """The same with other options."""
+        """Returns the same dataset with other options."""
         return Dataset(self._recipe.changed(options=options))
 
 
@@ -107,10 +107,10 @@ def get_train_dataset(
         on_error: 'raise', or 'skip' to leave out samples and shards that cannot be used.
         failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
             limit.
-        tensors: What tensors of native stages become: 'torch', 'numpy' or 'energon' (the class
+        tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
             Tensor); unset means 'torch' if torch is imported, else 'energon'.
-        exclude_files: Quarantine files; what they name is left out.
-        cache_dir: Folder for indices and expanded shards that cannot be kept beside the data.
+        exclude_files: Quarantine files that list the samples and shards to leave out.
+        cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
     """
     refuse("get_train_dataset", unknown)
@@ -133,7 +133,7 @@ def get_train_dataset(
     }
     if parallel_shard_iters is not None:
         options["parallel_slices"] = parallel_shard_iters
-    return Dataset(made_recipe(path, True, worker_config, task_encoder, options))
+    return Dataset(make_recipe(path, True, worker_config, task_encoder, options))
 
 
 def get_val_dataset(
@@ -171,10 +171,10 @@ def get_val_dataset(
         on_error: 'raise', or 'skip' to leave out samples and shards that cannot be used.
         failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
             limit.
-        tensors: What tensors of native stages become: 'torch', 'numpy' or 'energon' (the class
+        tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
             Tensor); unset means 'torch' if torch is imported, else 'energon'.
-        exclude_files: Quarantine files; what they name is left out.
-        cache_dir: Folder for indices and expanded shards that cannot be kept beside the data.
+        exclude_files: Quarantine files that list the samples and shards to leave out.
+        cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
     """
     given = dict(locals())
@@ -213,7 +213,7 @@ def _val_recipe(
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
     options["limit"] = limit
-    return made_recipe(path, False, worker_config, task_encoder, options)
+    return make_recipe(path, False, worker_config, task_encoder, options)
 
 
 def get_val_datasets(
@@ -229,8 +229,13 @@ def get_val_datasets(
     task_encoder: Encoder | None = None,
     **options: Any,
 ) -> list[tuple[Dataset, DatasetSource]]:
-    """A dataset for each dataset of a metadataset, with its source: to evaluate each by itself.
-    options: the others of get_val_dataset()."""
+    """Opens each dataset of a metadataset separately, to evaluate it by itself.
+
+    Takes the arguments of get_val_dataset().
+
+    Returns:
+        A dataset and its source for each dataset of the metadataset.
+    """
     given = dict(locals())
     given |= given.pop("options")
     recipe = _val_recipe(given.pop("path"), **given)

@@ -1,4 +1,4 @@
-"""What becomes of the parts of samples: SampleDecoder."""
+"""The decoder of the parts of samples: SampleDecoder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from . import _core
 
 
 class FileStoreDecoder(abc.ABC):
-    """Decodes files by their names; for DecodeFileStore."""
+    """Base class of decoders of files by name, for DecodeFileStore."""
 
     @abc.abstractmethod
     def decode(self, fname: str, data: Any) -> Any:
-        """What the file `fname` with the bytes `data` is."""
+        """Decodes `data`, the bytes of the file `fname`."""
 
 
 _AV_MODES = ("AVDecoder", "torch", "bytes")
@@ -24,14 +24,18 @@ _AV_MODES = ("AVDecoder", "torch", "bytes")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampleDecoder(FileStoreDecoder):
-    """Decodes parts by their names, natively and without the interpreter.
+    """Decodes parts according to their names, natively, without the interpreter.
 
-    image_decode: the mode of images, such as "torchrgb" (float32 in [0, 1], channels first),
-    "torchrgb8" (uint8) or "rgb8" (uint8, channels last); None: images stay bytes. av_decode:
-    "AVDecoder": sound and video are AVDecoder objects; "torch": they are decoded whole; "bytes":
-    they stay bytes. video_decode_audio: accepted; with "torch" the sound is always decoded.
-    guess_content: parts whose names say nothing are decoded by their first bytes. parts: names of
-    those that are decoded, others of crude samples stay bytes; None: all.
+    Args:
+        image_decode: Mode of images, such as "torchrgb" (float32 in [0, 1], shape (3, H, W)),
+            "torchrgb8" (uint8, shape (3, H, W)) or "rgb8" (uint8, shape (H, W, 3)); None leaves
+            images as bytes.
+        av_decode: "AVDecoder" makes AVDecoder objects of sound and video, "torch" decodes them
+            whole, "bytes" leaves them as bytes.
+        video_decode_audio: Accepted without effect: "torch" always decodes the sound.
+        guess_content: Decode parts with unknown names according to their first bytes.
+        parts: Names of the parts to decode, while other parts of crude samples stay bytes; None
+            means all parts.
     """
 
     image_decode: str | None = "torchrgb"
@@ -41,11 +45,11 @@ class SampleDecoder(FileStoreDecoder):
     parts: tuple[str, ...] | None = None
 
     def decode(self, fname: str, raw: Any) -> Any:
-        """What the pipeline makes of a part called `fname` with the bytes `raw`."""
+        """Decodes `raw`, the bytes of a part called `fname`, as the pipeline does."""
         return self._av(fname, self._native().decode(fname, raw))
 
     def __call__(self, sample: dict[str, Any]) -> dict[str, Any]:
-        """The sample with its parts decoded; its other entries as they are."""
+        """Returns the sample with its parts decoded and its other entries unchanged."""
         return {
             name: self.decode(name, value) if self._is_wanted(name) else value
             for name, value in sample.items()
@@ -61,7 +65,7 @@ class SampleDecoder(FileStoreDecoder):
         return _part_decoder(self, "torch" if "torch" in sys.modules else "energon")
 
     def _av(self, fname: str, decoded: Any) -> Any:
-        """Bytes of sound and video as an AVDecoder."""
+        """Wraps bytes of sound and video in an AVDecoder."""
         if self.av_decode != "AVDecoder" or not _core.is_av_name(fname):
             return decoded
         from .av import AVDecoder

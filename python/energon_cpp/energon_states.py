@@ -1,4 +1,4 @@
-"""States that megatron-energon's loaders saved, made into states of ours."""
+"""Converts states that megatron-energon's loaders saved into states of this library."""
 
 from __future__ import annotations
 
@@ -17,21 +17,34 @@ Paths = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 def import_energon_state(
     dataset: Dataset, files: Paths, *, functions_skip: bool = True
 ) -> list[LoaderState]:
-    """The states, by rank, with which loaders of `dataset` continue a job of megatron-energon at
-    the batch that comes next there.
+    """Converts the states of a megatron-energon job, so that loaders of `dataset` continue it at
+    its next batch.
 
-    dataset: made as in that job, with its task encoder, number of workers and world size. files:
-    what torch.save() or pickle.dump() wrote of save_state_rank() of all ranks, by rank; one file of
-    save_state_global(); or the file of the rank in the dataset's worker configuration alone.
-    functions_skip: whether functions may leave out samples (SkipSample, errors that are handled).
+    Pickles are read as data: their code is not run, and no class is imported.
 
-    The pickles are read as data: no code of them is run, and no class is imported. Energon's
-    workers keep their state once a minute; with functions_skip the batches that they delivered
-    since are made again, in this process. Where functions decide which samples are in a batch
-    (packing, groups, generators), all batches before are. Otherwise no data is read and no function
-    is called. Throws StateMismatchError, with the place, if the job had other data, options or
-    functions; CorruptDataError for other files; NotFoundError; UnsupportedError; what functions
-    throw.
+    Energon's workers keep their state once a minute. With functions_skip, the batches that they
+    delivered since then are made again, in this process. If functions decide which samples are in a
+    batch (packing, groups, generators), all earlier batches are made again. Otherwise, no data is
+    read and no function is called.
+
+    Args:
+        dataset: Made as in that job, with its task encoder, number of workers and world size.
+        files: Files that torch.save() or pickle.dump() wrote: the states from save_state_rank() of
+            all ranks, by rank; the states from save_state_global() in one file; or only the state
+            of the rank in the dataset's worker configuration.
+        functions_skip: Whether functions may leave out samples (SkipSample, handled errors).
+
+    Returns:
+        The states by rank.
+
+    Raises:
+        StateMismatchError: The job had other data, options or functions. The message names the
+            place of the difference.
+        CorruptDataError: A file is not such a state, or is damaged.
+        NotFoundError: A file does not exist.
+        UnsupportedError: The state uses a feature that cannot be converted.
+
+    Exceptions of functions are raised, too.
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     with _keeping_random_numbers(dataset):

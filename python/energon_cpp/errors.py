@@ -1,10 +1,10 @@
-"""Errors of functions, and handlers of them: SkipSample, FatalSampleError, log_exception,
+"""Errors of functions and their handlers: SkipSample, FatalSampleError, log_exception,
 reraise_exception.
 
 A handler is a function (exception, sample, sources). WorkerConfig(global_error_handler=...) calls
-it in the worker for each sample whose function failed, and for each that cannot be read or decoded;
-that is a dict with its key only. If it returns, the sample is left out and counted; what it raises
-ends the stream.
+it in the worker for each sample whose function failed. It also calls it for each sample that cannot
+be read or decoded, which is passed as a dict that contains only its key. If the handler returns,
+the sample is left out and counted. If the handler raises an exception, the stream ends with it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 def log_exception(
     e: Exception, sample: Any, sources: Sequence[SourceInfo] | None = None
 ) -> None:
-    """Prints the traceback, the sources and the fields of the sample to standard output."""
+    """Prints the traceback, and the sources and fields of the sample, to standard output."""
     lines = traceback.format_exception(type(e), e, e.__traceback__)
     lines += [f"source: {source!r}\n" for source in sources or ()]
     lines += [f"{name}: {_shortened(value)}\n" for name, value in _fields_of(sample)]

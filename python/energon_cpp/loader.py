@@ -1,4 +1,4 @@
-"""Loaders of datasets: get_savable_loader, get_loader."""
+"""Functions that create loaders: get_savable_loader, get_loader."""
 
 from __future__ import annotations
 
@@ -42,40 +42,41 @@ def get_savable_loader(
     debug_log_path: str | os.PathLike[str] | None = None,
     quarantine_file: str | os.PathLike[str] | None = None,
 ) -> SavableDataLoader:
-    """A loader of `dataset`. With workers, forks now: make it before the process has threads, large
-    arrays or a GPU.
+    """Creates a loader of `dataset`. Workers are forked immediately: call this before the process
+    has threads, large arrays or a GPU.
 
-    Other options of torch's DataLoader are a TypeError that says where the setting is. For scripts
-    of Energon, checkpoint_every_sec, checkpoint_every_min_n_samples, gc_collect_every_n_steps and
-    fail_on_timeout are accepted without effect: a state is exact at any time, the collector runs by
-    itself, and a timeout is always an error.
+    Other options of torch's DataLoader raise a TypeError that names the place of the setting. For
+    scripts of Energon, checkpoint_every_sec, checkpoint_every_min_n_samples,
+    gc_collect_every_n_steps and fail_on_timeout are accepted without effect: states are always
+    exact, the collector runs by itself, and a timeout is always an error.
 
     Args:
         dataset: From get_train_dataset() or get_val_dataset().
-        worker_config: For scripts of Energon; must be the one of the dataset.
+        worker_config: For scripts of Energon; must equal the worker_config of the dataset.
         n_checkpoints: States that each worker keeps per logical shard, at least 2 and at least
             prefetch_factor + 1.
         prefetch_factor: Batches that a worker may be ahead; unset means as many as prefetch_bytes
             allows.
         prefetch_bytes: Bytes of batches that a worker may be ahead without prefetch_factor.
-        cache_pool: Options of the cache of workers, a FileStoreCachePool.
-        watchdog_timeout_seconds: A timeout, too, as in Energon.
-        watchdog_initial_timeout_seconds: A timeout, too, as in Energon.
+        cache_pool: Options of the file cache of workers: a FileStoreCachePool.
+        watchdog_timeout_seconds: The timeout under Energon's name; the longest one applies.
+        watchdog_initial_timeout_seconds: Another timeout of Energon; the longest one applies.
         checkpoint_every_batches: A worker stores its state every N batches; 0 means at the start of
             each epoch only, unset means by the size of the state.
         checkpoint_history: Delivered batches that the loader can go back.
         checkpoint_history_bytes: Memory for the states that checkpoint_history keeps.
-        timeout: Seconds; a worker that makes no progress for this long ends the wait with a
-            WaitTimeoutError. 0 and None mean no limit.
-        pin_memory: Copy torch tensors of batches into page-locked memory. Without CUDA, a warning
-            and no effect.
-        persistent_workers: False ends the workers with each epoch and starts them again; the
+        timeout: A worker that makes no progress for this many seconds ends the wait with a
+            WaitTimeoutError; 0 and None mean no limit.
+        pin_memory: Copy torch tensors of batches into page-locked memory. Without CUDA, this warns
+            and has no effect.
+        persistent_workers: False ends the workers after each epoch and starts them again; the
             batches are the same.
-        in_order: Only True.
+        in_order: Must be True.
         arena_limit_bytes: Shared memory that the batches of a worker may take.
-        debug_log_path: Log what is delivered, in a file each for the parent and the workers, such
-            as 'log-{worker_id}.jsonl'.
-        quarantine_file: File to which what is left out is appended, one JSON object per line.
+        debug_log_path: Log the delivered batches, in one file for the parent and one for each
+            worker, such as 'log-{worker_id}.jsonl'.
+        quarantine_file: File to which skipped samples and shards are appended, one JSON object per
+            line.
     """
     check_in_order(in_order)
     _check_config(dataset, worker_config)
@@ -114,8 +115,8 @@ def get_loader(
     in_order: bool = True,
     arena_limit_bytes: int | None = None,
 ) -> BasicDataLoader:
-    """A loader without save and restore; otherwise the same as get_savable_loader(), with the same
-    batches in each loop: a loop continues where the previous one ended."""
+    """Creates a loader without save and restore. Otherwise it equals get_savable_loader(): loops
+    deliver the same batches, and a loop continues where the previous one ended."""
     check_in_order(in_order)
     _check_config(dataset, worker_config)
     return BasicDataLoader(
@@ -124,13 +125,13 @@ def get_loader(
         persistent_workers=persistent_workers,
         prefetch_factor=prefetch_factor,
         timeout=_timeout(timeout, watchdog_timeout_seconds, watchdog_initial_timeout_seconds),
-        checkpoint_history=0,  # nothing could reach it
+        checkpoint_history=0,  # no method uses it
         **_given(arena_limit_bytes=arena_limit_bytes),
     )
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """Options that are not None; paths as text."""
+    """The options that are not None, with paths as strings."""
     return {
         name: path_text(value) if isinstance(value, (str, bytes, os.PathLike)) else value
         for name, value in options.items()
@@ -141,18 +142,18 @@ def _given(**options: Any) -> dict[str, Any]:
 def _check_config(dataset: Dataset, worker_config: WorkerConfig | None) -> None:
     if worker_config is not None and worker_config != dataset.worker_config:
         raise ValueError(
-            f"worker_config must be that of the dataset, {dataset.worker_config}, not "
-            f"{worker_config}: give it to get_train_dataset() only"
+            f"worker_config must equal that of the dataset, {dataset.worker_config}, not "
+            f"{worker_config}: pass it to get_train_dataset() only"
         )
 
 
 def _timeout(timeout: float | None, watchdog: float | None, initial: float | None) -> float | None:
-    """The longest of those that differ from the default; None is no limit."""
+    """The longest of the timeouts that differ from the default; None means no limit."""
     timeout, watchdog = wait_limit(timeout), wait_limit(watchdog)
     if timeout is None or watchdog is None or initial == math.inf:
         return None
-    given = [seconds for seconds in (timeout, watchdog) if seconds != 60.0]
-    return max([*(given or [60.0]), *([] if initial is None else [initial])])
+    chosen = [seconds for seconds in (timeout, watchdog) if seconds != 60.0]
+    return max([*(chosen or [60.0]), *([] if initial is None else [initial])])
 
 
 def _with_cache(dataset: Dataset, cache_pool: CachePool | None) -> Dataset:

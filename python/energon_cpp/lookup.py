@@ -1,4 +1,4 @@
-"""Samples by their keys: get, restore_sample, which_step, which_keys."""
+"""Finds samples by their keys: get, restore_sample, which_step, which_keys."""
 
 from __future__ import annotations
 
@@ -24,10 +24,17 @@ def get(
     split: str | None = None,
     cache_dir: str | None = None,
 ) -> CrudeSample:
-    """The sample with this key, as it is stored: parts by name. NotFoundError if there is none.
+    """Returns the sample with this key as it is stored: its parts by name. In plain tars, this
+    reads headers until it finds the key.
 
-    path: data of any kind that get_train_dataset() takes, or a dataset. split: where to look; None:
-    everywhere. In plain tars the headers are walked until the key is found.
+    Args:
+        path: Data of any kind that get_train_dataset() takes, or a Dataset.
+        key: The key of the sample.
+        split: The split to search; None means all splits.
+        cache_dir: Folder for indices that cannot be kept next to the data.
+
+    Raises:
+        NotFoundError: No sample has this key.
     """
     where = path.path if isinstance(path, Dataset) else path_text(path)
     found: CrudeSample = _core.find_sample(where, key, split, cache_dir)
@@ -35,23 +42,33 @@ def get(
 
 
 def restore_sample(dataset: Dataset, key: RestoreKey | str) -> Any:
-    """The batch that any rank of a job over `dataset` delivered with this `__restore_key__`, made
-    again in this process, with the functions of the task encoder. Needs no loader and no state."""
+    """Rebuilds the batch that any rank of a job over `dataset` delivered with this
+    `__restore_key__`, in this process, with the functions of the task encoder. Needs neither a
+    loader nor a state."""
     key = RestoreKey(key) if isinstance(key, str) else key
     with _keeping_random_numbers(dataset):
         loader = _core.BasicLoader(dataset._pipeline, dataset.worker_config._options())
-        return loader.restore_sample(key)  # without workers: these begin with an iteration
+        return loader.restore_sample(key)  # no workers, which would start with an iteration
 
 
 def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
-    """When the job with these states delivered the sample with this key: by rank, then in order.
-    Empty if it did not before these states.
+    """Returns when the job with these states delivered the sample with this key.
 
-    dataset: as the job made it. states: of ranks, or files of ranks or of a job. Computed from the
-    order, without reading data, if nothing was left out and every sample became one. Otherwise the
-    functions and error policies of the dataset make all batches before the state again, which takes
-    as long as the job took to load them. The result is compared with what the states record:
-    StateMismatchError if it is not what the job delivered.
+    The result is computed from the order, without reading data, if nothing was left out and every
+    sample became one sample. Otherwise, the functions and error policies of the dataset make all
+    batches before the state again, which takes as long as the job took to load them.
+
+    Args:
+        dataset: The dataset of the job, made with the same options.
+        states: States of ranks, or state files of ranks or of a job.
+        key: The key of the sample.
+
+    Returns:
+        The deliveries by rank, then in order. Empty if the job did not deliver the sample before
+        these states.
+
+    Raises:
+        StateMismatchError: The result differs from what the states record.
     """
     with _keeping_random_numbers(dataset):
         cache_dir = dataset._recipe.options["cache_dir"]
@@ -59,12 +76,18 @@ def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
 
 
 def which_keys(dataset: Dataset, states: States, step: int) -> list[DeliveredStep]:
-    """The keys of the samples that each rank delivered at `step`, counted from 0 over all epochs: step
-    321 is the 322nd batch. As which_step(). A step after the state (`is_delivered` is False) is what
-    a loader restored from the state delivers.
+    """Returns the keys of the samples that each rank delivered at `step`, computed like
+    which_step().
+
+    Args:
+        dataset: The dataset of the job, made with the same options.
+        states: States of ranks, or state files of ranks or of a job.
+        step: Index of the batch, counted from 0 over all epochs: step 321 is the 322nd batch. For a
+            step after the state, `is_delivered` is False, and the keys are those that a loader
+            restored from the state delivers.
     """
     if step < 0:
-        raise ValueError(f"a step is 0 or more, not {step}")
+        raise ValueError(f"step must be at least 0, not {step}")
     with _keeping_random_numbers(dataset):
         return _core.which_keys(dataset._pipeline, _ranks(states), step)
 

@@ -1,4 +1,4 @@
-"""What was prepared about images, sound and video (energon prepare-media). Names and fields are
+"""Metadata of images, sound and video, as stored by energon prepare-media. Names and fields match
 Energon's."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class MediaMetadataType(str, enum.Enum):
 
     @classmethod
     def from_string(cls, value: str) -> "MediaMetadataType":
-        """Throws ValueError for another text than "av" and "image"."""
+        """Raises ValueError unless `value` is "av" or "image"."""
         return cls(value)
 
 
@@ -33,7 +33,7 @@ class MediaMetadataBase:
     metadata_type: ClassVar[MediaMetadataType]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that are not None."""
+        """Returns the fields that are not None."""
         values = dataclasses.asdict(self)
         return {name: value for name, value in values.items() if value is not None}
 
@@ -44,8 +44,8 @@ class MediaMetadataBase:
 
 @dataclasses.dataclass(kw_only=True, slots=True)
 class AVMetadata(MediaMetadataBase):
-    """Durations are seconds, samples are per channel. None: there is no such stream, or it is not
-    known."""
+    """Durations are in seconds, numbers of samples are per channel. A field is None if it is
+    unknown or the file does not have the stream."""
 
     metadata_type: ClassVar[MediaMetadataType] = MediaMetadataType.AV
 
@@ -62,7 +62,7 @@ class AVMetadata(MediaMetadataBase):
 
 @dataclasses.dataclass(kw_only=True, slots=True)
 class ImageMetadata(MediaMetadataBase):
-    """Width and height in pixels; format and mode as Pillow names them."""
+    """Width and height in pixels, format and mode with the names of Pillow."""
 
     metadata_type: ClassVar[MediaMetadataType] = MediaMetadataType.IMAGE
 
@@ -73,14 +73,14 @@ class ImageMetadata(MediaMetadataBase):
 
 
 def serialize_media_metadata(metadata: MediaMetadataBase) -> tuple[MediaMetadataType, str]:
-    """(type, JSON), as in the table media_metadata."""
+    """Returns (type, JSON), as stored in the table media_metadata."""
     return metadata.metadata_type, json.dumps(metadata.to_dict(), separators=(",", ":"))
 
 
 def deserialize_media_metadata(
     metadata_type: str | MediaMetadataType, metadata_json: str
 ) -> MediaMetadataBase:
-    """The reverse. Fields that are not known are passed over."""
+    """The inverse of serialize_media_metadata(). Ignores unknown fields."""
     is_av = MediaMetadataType(metadata_type) is MediaMetadataType.AV
     kind: type[MediaMetadataBase] = AVMetadata if is_av else ImageMetadata
     names = {field.name for field in dataclasses.fields(kind)}

@@ -1,4 +1,4 @@
-"""What a metadataset refers to: load_dataset, traverse_metadataset."""
+"""The datasets of a metadataset: load_dataset, traverse_metadataset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ __all__ = [
 
 @dataclasses.dataclass
 class TraversedDatasetReference:
-    """One dataset of a metadataset. aux: paths of its auxiliary datasets by name."""
+    """One dataset of a metadataset.
+
+    Attributes:
+        path: The dataset.
+        split_part: Its split.
+        aux: Paths of its auxiliary datasets, by name.
+        subflavors: Its subflavors.
+    """
 
     path: pathlib.Path
     split_part: str
@@ -33,8 +40,18 @@ class TraversedDatasetReference:
 
 @dataclasses.dataclass(frozen=True)
 class DatasetSource:
-    """One dataset that a pipeline reads. weight: its share in a blend by weight; repetitions: in an
-    epochized blend; else None. length: samples in the split; None: not opened."""
+    """One dataset that a pipeline reads.
+
+    Attributes:
+        path: The dataset.
+        kind: "webdataset", "jsonl" or "join".
+        split_part: Its split.
+        subflavors: Its subflavors.
+        aux: Kind and path of its auxiliary datasets, by name.
+        weight: Its share in a blend by weight, else None.
+        repetitions: Its repetitions in an epochized blend, else None.
+        length: Number of samples in the split, or None if the dataset is not opened.
+    """
 
     path: str
     kind: str
@@ -55,45 +72,45 @@ class DatasetSource:
         return self.length
 
     def as_file_store(self) -> FileStore[Any]:
-        """Its files by name. Needs a prepared dataset or a JSONL file."""
+        """Opens its files by name. Needs a prepared dataset or a JSONL file."""
         if self.kind == "join":
-            raise NotImplementedError(f"the join in {self.path} has no files by name")
+            raise NotImplementedError(f"the files of the join in {self.path} have no names")
         return open_store(self.kind, self.path)
 
     def aux_store(self, name: str) -> FileStore[Any]:
-        """The auxiliary dataset `name`."""
+        """Opens the auxiliary dataset `name`."""
         return open_store(*self.aux[name])
 
 
 class DatasetLoader:
-    """A dataset or metadataset that is not opened. Made by load_dataset()."""
+    """A dataset or metadataset that is not opened. Returned by load_dataset()."""
 
     def __init__(self, path: str | os.PathLike[str], split_part: str | None = None) -> None:
         self.path = path_text(path)
         self.split_part = split_part
 
     def get_datasets(self, split_part: str | None = None) -> list[DatasetSource]:
-        """The datasets that the split has, with weights and subflavors resolved."""
+        """Returns the datasets of the split, with weights and subflavors resolved."""
         return sources_of(self.path, split_part or self.split_part or "train")
 
     def traverse(self, split_part: str | None = None) -> list[TraversedDatasetReference]:
-        """The same as traverse_metadataset()."""
+        """Like traverse_metadataset()."""
         return [_reference(source) for source in self.get_datasets(split_part)]
 
 
 def load_dataset(
     path: str | os.PathLike[str], *, split_part: str | None = None
 ) -> DatasetLoader:
-    """A dataset or metadataset, to look at. Pipelines are made by get_train_dataset()."""
+    """Returns a dataset or metadataset for inspection. For a pipeline, use get_train_dataset()."""
     if isinstance(path, dict):
-        raise TypeError("a metadataset cannot be a dict: write it to a YAML file, pass its path")
+        raise TypeError("a metadataset cannot be a dict: write it to a YAML file and pass its path")
     return DatasetLoader(path, split_part)
 
 
 def traverse_metadataset(
     path: str | os.PathLike[str], *, split_part: str
 ) -> list[TraversedDatasetReference]:
-    """The datasets of a split of a metadataset, through all levels. Nothing is opened."""
+    """Returns the datasets of a split of a metadataset, at all levels, without opening them."""
     return load_dataset(path).traverse(split_part)
 
 

@@ -1,7 +1,7 @@
-"""The types of samples that a dataset.yaml may name. Names and fields are Energon's.
+"""The sample types that a dataset.yaml may name. Names and fields match Energon's.
 
-Images are tensors in the decoder's mode, sound and video what its `av_decode` gives: an AVDecoder by
-default. Without a decoder both are bytes.
+Images are tensors in the mode of the decoder. Its `av_decode` sets the type of sound and video, by
+default AVDecoder. Without a decoder, all of these are bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MultiChoiceVQASample(Sample):
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class OCRSample(Sample):
-    """Boxes have the shape (N, 4 or 5): x, y, width, height[, confidence]."""
+    """Boxes have the shape (N, 4) or (N, 5): x, y, width, height[, confidence]."""
 
     image: Any
     text: str

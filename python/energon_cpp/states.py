@@ -1,4 +1,4 @@
-"""Positions of loaders as values: of one rank (LoaderState) and of a job (JobState)."""
+"""Positions of loaders as values: LoaderState for one rank, JobState for a job."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ AnyState = Union[LoaderState, bytes, Mapping[str, Any]]
 
 
 def rescale_states(states: Iterable[AnyState], worker_config: WorkerConfig) -> LoaderState:
-    """The state with which the rank of `worker_config` continues a job of any number of ranks.
+    """Returns the state with which the rank of `worker_config` continues a job of any number of
+    ranks. Each rank calls this with all states. No sample of the epoch is lost or repeated.
 
-    states: those that all ranks of the job saved at the same step, in any order: from
-    save_state_rank() or state_dict(). No sample of the epoch is lost or comes twice. Set
-    logical_shards in the worker configurations of both jobs: with it, the number of ranks may
-    become any that divides it, and the number of workers may change; without it, ranks times
-    workers must stay the same. Each rank calls this with all states. Throws StateMismatchError,
-    InvalidArgumentError.
+    Set logical_shards in the worker configurations of both jobs. The new number of ranks can then
+    be any divisor of logical_shards, with any number of workers. Without logical_shards, ranks
+    times workers must stay the same.
+
+    Args:
+        states: The states that all ranks of the job saved at the same step, in any order: from
+            save_state_rank() or state_dict().
+        worker_config: The rank and the job that continue.
+
+    Raises:
+        StateMismatchError: The states do not belong together, or some are missing.
+        InvalidArgumentError: The states cannot continue on this number of ranks or workers.
     """
     job = JobState.merge([as_loader_state(state) for state in states])
     rescaled = job.rescale(
@@ -32,16 +39,23 @@ def rescale_states(states: Iterable[AnyState], worker_config: WorkerConfig) -> L
 
 
 def as_state_dict(state: LoaderState) -> dict[str, Any]:
-    """Of plain types, which torch.load(weights_only=True) reads."""
+    """Returns the state as a dict of plain types, which torch.load(weights_only=True) reads."""
     return {_STATE: bytes(state)}
 
 
 def as_loader_state(state: AnyState) -> LoaderState:
-    """Of a state, its bytes or its dict. Throws ValueError for another dict, CorruptDataError."""
+    """Converts a state, its bytes or its dict.
+
+    Raises:
+        ValueError: The dict is not the state of a loader.
+        CorruptDataError: The bytes are damaged.
+    """
     if isinstance(state, LoaderState):
         return state
     if isinstance(state, Mapping):
         if _STATE not in state:
-            raise ValueError(f"no state of a loader: entries {list(state)}, needs '{_STATE}'")
+            raise ValueError(
+                f"not the state of a loader: expected entry '{_STATE}', found {list(state)}"
+            )
         return LoaderState(bytes(state[_STATE]))
     return LoaderState(bytes(state))

@@ -1,9 +1,9 @@
 """The functions of a training recipe: TaskEncoder, DefaultTaskEncoder, Cooker.
 
-Override what you need. A function that is not overridden is no stage and costs nothing; decoding
-and the standard batch run natively, without the interpreter. Functions run in the workers. They
-must give the same result for the same sample: the generators of random, numpy and torch are seeded
-before each call from the seed and the sample, so augmentations may use them.
+Override the functions that you need. A function that is not overridden adds no stage; decoding and
+the standard batch run natively, without the interpreter. Functions run in the workers. They must
+return the same result for the same sample. Augmentations may use the generators of random, numpy
+and torch, which are seeded before each call from the seed and the sample.
 """
 
 from __future__ import annotations
@@ -42,31 +42,37 @@ T_batch = TypeVar("T_batch")
 
 
 class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
-    """Base of encoders. The names and their meaning are Energon's."""
+    """Base class of encoders. Names and their meaning match Energon's."""
 
     decoder: SampleDecoder | None = SampleDecoder()
     cookers: Sequence[Cooker] = ()
-    #: Failures in a row that end the stream, for functions without @stateless(failure_tolerance=);
-    #: 0: no limit; None: as the dataset was made.
+    #: Failures in a row that end the stream, for functions without @stateless(failure_tolerance=).
+    #: 0 means no limit, None the failure_tolerance of the dataset.
     __default_failure_tolerance__: int | None = None
-    # Without a decoder, samples have their types, of bytes; numbers of samples are listed in batches.
+    # Without a decoder, samples have their types, with fields of bytes. Batches list numbers.
     _as_energon = True
 
     def cook_crude_sample(self, sample: Any, cooker: Cooker, aux: dict[str, Any]) -> T_sample:
-        """Override it to change how all cookers are called. aux: the file stores, and `primary` and
-        `cache` if the cooker needs them."""
+        """Calls a cooker. Override this to change how all cookers are called.
+
+        Args:
+            sample: The crude sample.
+            cooker: The cooker that matches its dataset.
+            aux: The file stores, and `primary` and `cache` if the cooker needs them.
+        """
         return cooker.cook(sample, **aux)  # type: ignore[no-any-return]
 
     def encode_sample(self, sample: T_sample) -> T_encoded_sample:
-        """One sample, or a generator of any number. Excludes the two below."""
+        """Returns one sample, or a generator of any number of samples. Cannot be combined with
+        preencode_sample and postencode_sample."""
         return sample  # type: ignore[return-value]
 
     def preencode_sample(self, sample: T_sample) -> Any:
-        """Runs before packing: what select_samples_to_pack needs, such as the length."""
+        """Runs before packing. Computes what select_samples_to_pack needs, such as the length."""
         return sample
 
     def postencode_sample(self, sample: Any) -> T_encoded_sample:
-        """Runs on selected samples only: the expensive part."""
+        """Runs only on selected samples, for the expensive part of encoding."""
         return sample  # type: ignore[no-any-return]
 
     def sample_cost(self, sample: Any) -> float:
@@ -75,43 +81,47 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         raise NotImplementedError("sorting needs sample_cost")
 
     def select_samples_to_pack(self, samples: list[Any]) -> list[list[Any]]:
-        """For each pack its samples, of those in the packing buffer."""
+        """Returns the samples of each pack, chosen from `samples`, the packing buffer."""
         raise NotImplementedError("packing needs select_samples_to_pack")
 
     def pack_selected_samples(self, samples: list[Any]) -> Any:
-        """One pack of the samples, or a generator of any number."""
+        """Returns one pack of the samples, or a generator of any number of packs."""
         raise NotImplementedError("packing needs pack_selected_samples")
 
     def batch_group_criterion(self, sample: T_encoded_sample) -> tuple[Hashable, int | None]:
-        """(group, batch size or None): samples are batched with others of their group."""
+        """Returns (group, batch size or None). Samples are batched with others of their group. None
+        means the batch size of the dataset."""
         return None, None
 
     def batch(self, samples: list[T_encoded_sample]) -> T_raw_batch:
-        """One batch of the samples, or a generator of any number."""
+        """Returns one batch of the samples, or a generator of any number of batches."""
         return generic_batch(samples)  # type: ignore[no-any-return]
 
     def encode_batch(self, batch: T_raw_batch) -> T_batch:
-        """One batch, or a generator of any number."""
+        """Returns one batch, or a generator of any number of batches."""
         return batch  # type: ignore[return-value]
 
     def __getattr__(self, name: str) -> Any:
         hint = ""
         if name in ("current_batch_index", "current_sample_index"):
-            hint = ": batches and samples have no numbers; random numbers are seeded for each call"
+            hint = ": batches and samples have no index; random numbers are seeded for each call"
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{hint}")
 
     @property
     def cache(self) -> FileStoreCachePool:
-        """The cache on a local disk of the worker that runs the function."""
+        """The cache on a local disk, which belongs to the worker that runs the function."""
         return worker_pool
 
 
 class DefaultTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
     """Converts between types by the names of their fields.
 
-    encoded_sample_type: what encode_sample makes of a sample. raw_batch_type: what batch makes.
-    batch_type: what encode_batch makes. Each may be a dataclass, a named tuple or dict; None: no
-    conversion, and no stage.
+    Each type may be a dataclass, a named tuple or dict. None means no conversion and no stage.
+
+    Args:
+        encoded_sample_type: Type of the results of encode_sample.
+        raw_batch_type: Type of the results of batch.
+        batch_type: Type of the results of encode_batch.
     """
 
     def __init__(
@@ -139,7 +149,7 @@ class DefaultTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_
 
 
 class AugmentTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
-    """Does what another encoder does; override functions to add to it."""
+    """Calls the functions of another encoder. Override functions to add to it."""
 
     def __init__(
         self, task_encoder: TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]
@@ -187,8 +197,8 @@ def _converted(value: Any, kind: type | None) -> Any:
     values = {name: value[name] if of_dict else getattr(value, name) for name in names}
     if issubclass(kind, dict):
         return kind(values)
-    wanted = field_names_of_type(kind)
-    return kind(**{name: values[name] for name in wanted if name in values})
+    fields = field_names_of_type(kind)
+    return kind(**{name: values[name] for name in fields if name in values})
 
 
 def field_names_of_type(kind: type) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
-"""Adapters for frameworks that insist on the classes of torch.utils.data.
+"""Adapters for frameworks that require the classes of torch.utils.data.
 
     import energon_cpp.torch
 
     loader = energon.get_savable_loader(dataset)
     accelerator.prepare(energon_cpp.torch.data_loader(loader))
 
-Not imported by the package: it imports torch. A trainer of one's own needs none of this; it takes
-the loader itself.
+The package does not import this module, because it imports torch. Your own training loop does not
+need it: iterate over the loader itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .loaders import SavableDataLoader
 
 
 class LoaderDataset(torch.utils.data.IterableDataset[Any]):
-    """The batches of a loader as items of a dataset, with its position. Iterating goes on where the
-    loader is. Holds the loader; whoever made it closes it."""
+    """The batches of a loader as items of a dataset, with the position of the loader. Iteration
+    continues where the loader is. Does not close the loader."""
 
     def __init__(self, loader: SavableDataLoader) -> None:
         self.loader = loader
@@ -34,11 +34,11 @@ class LoaderDataset(torch.utils.data.IterableDataset[Any]):
         return iter(self.loader)
 
     def __len__(self) -> int:
-        """Batches of this rank in an epoch. TypeError if that is not known."""
+        """Batches of this rank in an epoch. Raises TypeError if the number is not known."""
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """As SavableDataLoader.set_epoch()."""
+        """Like SavableDataLoader.set_epoch()."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -52,11 +52,11 @@ class LoaderDataset(torch.utils.data.IterableDataset[Any]):
 
 
 def data_loader(loader: SavableDataLoader) -> torch.utils.data.DataLoader[Any]:
-    """A DataLoader that delivers the batches of `loader` as they are."""
+    """Returns a DataLoader that delivers the batches of `loader` unchanged."""
     return torch.utils.data.DataLoader(
-        LoaderDataset(loader), batch_size=None, num_workers=0, collate_fn=_as_it_is
+        LoaderDataset(loader), batch_size=None, num_workers=0, collate_fn=_unchanged
     )
 
 
-def _as_it_is(batch: Any) -> Any:
+def _unchanged(batch: Any) -> Any:
     return batch

@@ -1,4 +1,4 @@
-"""Where a loader runs: WorkerConfig."""
+"""The ranks and workers of a job: WorkerConfig."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import ErrorHandler
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkerConfig:
-    """Rank, number of ranks and workers. All of them change the order of samples.
+    """The rank, the number of ranks and the number of workers, which affect the order of samples.
 
     Args:
         rank: Data-parallel rank of this process, less than world_size.
@@ -21,17 +21,17 @@ class WorkerConfig:
         num_workers: Worker processes of this rank; 0 runs everything in this process.
         data_parallel_group: The group of torch.distributed that `rank` and `world_size` belong to;
             unset means all processes.
-        seed_offset: Another number gives another order of the same data.
+        seed_offset: Each value gives a different order of the same data.
         worker_debug_path: File for the log of batches; '{worker_id}' and '{pid}' in it are
             replaced.
-        worker_log_level: 1 logs each batch of training to worker_debug_path, 2 also those of
+        worker_log_level: 1 logs each batch of training to worker_debug_path, 2 also batches of
             validation.
-        global_error_handler: Called in the worker for each sample whose function failed
-            (errors.py); unset means that on_error of the dataset decides.
+        global_error_handler: Called in the worker for each sample whose function failed (see
+            energon_cpp.errors); unset means that on_error of the dataset decides.
         restore_error_handler: The same for restore_sample(), in this process.
-        logical_shards: Parts of the data that each have their own order, so that it does not depend
-            on ranks and workers; a multiple of world_size. Unset means one for each worker of the
-            job.
+        logical_shards: Parts of the data that each have their own order, so that the order does not
+            depend on ranks and workers; a multiple of world_size. Unset means one for each worker
+            of the job.
         allow_uneven: Allow a number of logical_shards that is not a multiple of world_size.
     """
 
@@ -51,8 +51,9 @@ class WorkerConfig:
     def default_worker_config(
         num_workers: int = 4, data_parallel_group: Any = None, **more: Any
     ) -> "WorkerConfig":
-        """Rank and world size of torch.distributed if it is imported and initialized, else of the
-        environment variables that torchrun sets (RANK, WORLD_SIZE), else one rank."""
+        """Returns a configuration with the rank and world size of torch.distributed if it is
+        imported and initialized, else of torchrun's environment variables (RANK, WORLD_SIZE), else
+        of one rank."""
         rank, world_size = _rank_and_world_size(data_parallel_group)
         return WorkerConfig(
             rank=rank,
@@ -63,7 +64,7 @@ class WorkerConfig:
         )
 
     def global_rank(self) -> int:
-        """The rank of this process among all, not only in data_parallel_group."""
+        """The rank of this process among all processes, not only in data_parallel_group."""
         if self.data_parallel_group is None:
             return self.rank
         distributed = sys.modules["torch.distributed"]
@@ -71,16 +72,17 @@ class WorkerConfig:
         return rank
 
     def rank_worker_id(self) -> int:
-        """In a function: the worker of the rank that runs it, from 0. In the trainer 0."""
+        """In a function, the index of the worker that runs it, counted from 0. In the trainer,
+        0."""
         return _process.worker_id or 0
 
     def global_worker_id(self, override_local_worker_id: int | None = None) -> int:
-        """The worker among those of all ranks."""
+        """The index of the worker among the workers of all ranks."""
         local = override_local_worker_id
         return self.rank * self.num_workers + (self.rank_worker_id() if local is None else local)
 
     def config(self) -> dict[str, Any]:
-        """What must be equal to continue a state, with the size of the group."""
+        """The settings that must be equal to continue from a state, with the size of the group."""
         group = self.data_parallel_group
         config = {"rank": self.rank, "world_size": self.world_size}
         config |= {"num_workers": self.num_workers}

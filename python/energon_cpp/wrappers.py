@@ -1,5 +1,5 @@
-"""Functions over batches, under the name of Energon's package. The wrappers themselves are stages
-of the library: override functions of a TaskEncoder."""
+"""Functions over batches, under the name of Energon's package. The wrappers themselves are native
+stages; to change their behavior, override functions of a TaskEncoder."""
 
 from .batching import concat_pad, generic_concat, homogeneous_concat_mix
 

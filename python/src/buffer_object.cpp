@@ -80,8 +80,8 @@ SharedBytes bytes_of_python(nb::handle object) {
 
 void bind_buffer(nb::module_& module) {
   nb::class_<BufferObject>(module, "Buffer", nb::type_slots(buffer_slots),
-                           "The bytes of a large part, in the memory of their batch. Has the "
-                           "buffer protocol; bytes(buffer) copies.")
+                           "The bytes of a large part, in the memory of their batch. Supports the "
+                           "buffer protocol. bytes(buffer) makes a copy.")
       .def("__len__", [](const BufferObject& self) { return self.bytes.size(); })
       .def("__bytes__", copy_of)
       .def("__getitem__", item_of, nb::arg("index"),

@@ -9,8 +9,8 @@
 
 namespace energon::python {
 
-/// Parts with more bytes than this become a Buffer, smaller ones `bytes`: a copy costs less than an
-/// object that holds a slot of shared memory.
+/// Parts with more bytes than this become a Buffer, smaller parts `bytes`: a copy costs less than
+/// an object that holds a slot of shared memory.
 inline constexpr std::size_t kLargestCopiedPart = std::size_t{16} << 10;
 
 struct BufferObject {
@@ -18,11 +18,11 @@ struct BufferObject {
   bool writable = false;
 };
 
-/// `bytes` of Python, or a Buffer if they are large.
+/// Python `bytes`, or a Buffer for large parts.
 nanobind::object bytes_to_python(const SharedBytes& bytes);
 
-/// The bytes of `object`: those of a Buffer or of `bytes` without a copy, of another object with
-/// the buffer protocol as a copy. Requires: the GIL. Throws TypeError.
+/// The bytes of `object`: a view of a Buffer or of `bytes`, or a copy of another object with the
+/// buffer protocol. Requires: the GIL. Throws TypeError.
 SharedBytes bytes_of_python(nanobind::handle object);
 
 }  // namespace energon::python

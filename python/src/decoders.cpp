@@ -74,10 +74,10 @@ void bind_part_decoder(nb::module_& module) {
   module.def(
       "is_av_name",
       [](const std::string& name) { return content_kind_of_name(name) == ContentKind::kAv; },
-      nb::arg("name"), "Whether parts with this name hold sound or video.");
+      nb::arg("name"), "Whether parts with this name contain sound or video.");
   nb::class_<PartDecoder>(module, "PartDecoder", "The native half of SampleDecoder.decode().")
-      .def(nb::new_([](const nb::dict& given, const std::string& tensors) {
-             OptionReader options(given);
+      .def(nb::new_([](const nb::dict& values, const std::string& tensors) {
+             OptionReader options(values);
              SampleDecoderOptions decoder = take_decoder(options).value_or(SampleDecoderOptions{});
              options.finish();
              return PartDecoder(std::move(decoder), tensor_kind_called(tensors));
@@ -107,11 +107,11 @@ std::vector<ClipRange> clip_ranges(const Ranges& ranges) {
   return clips;
 }
 
-// Whether `unit` is `whole` and not "seconds".
+// Whether `unit` is `whole` rather than "seconds".
 bool is_whole(const std::string& unit, std::string_view whole) {
   if (unit != "seconds" && unit != whole) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a unit must be 'seconds' or '{}', not '{}'", whole, unit));
+                fmt::format("the unit must be 'seconds' or '{}', not '{}'", whole, unit));
   }
   return unit == whole;
 }
@@ -121,7 +121,7 @@ std::optional<FrameSize> frame_size(const std::optional<std::pair<int, int>>& si
               : std::nullopt;
 }
 
-/// An AvDecoder that threads may share: calls wait for each other, without the GIL.
+/// An AvDecoder that threads may share: calls run one at a time, without the GIL.
 class AvFile {
  public:
   explicit AvFile(nb::handle data) : decoder_(bytes_of_python(data)) {}
@@ -176,7 +176,7 @@ nb::list audio_clips(AvFile& self, const Ranges& ranges, const std::string& unit
   return result;
 }
 
-// With the names of Energon's AVMetadata.
+// Uses the names of Energon's AVMetadata.
 nb::dict av_metadata(AvFile& self) {
   const AvMetadata found = self.call([](AvDecoder& decoder) { return decoder.metadata(); });
   nb::dict result;
@@ -218,11 +218,11 @@ void bind_av(nb::module_& module) {
            nb::arg("tensors"),
            nb::sig("def video_clips(self, ranges: list[tuple[float, float]], unit: str, size: "
                    "tuple[int, int] | None, tensors: str) -> list[typing.Any]"),
-           "For each range (frames, begin, end) in seconds, or None behind the end.")
+           "For each range, (frames, begin, end) in seconds, or None after the end of the video.")
       .def("audio_clips", audio_clips, nb::arg("ranges"), nb::arg("unit"), nb::arg("tensors"),
            nb::sig("def audio_clips(self, ranges: list[tuple[float, float]], unit: str, tensors: "
                    "str) -> list[typing.Any]"),
-           "For each range (samples, begin, end) in seconds, or None behind the end.");
+           "For each range, (samples, begin, end) in seconds, or None after the end of the sound.");
 }
 
 }  // namespace energon::python

@@ -1,4 +1,4 @@
-// The native halves of the decoders: of parts by their names, and of sound and video over bytes.
+// The native halves of the decoders: for parts by name, and for sound and video over bytes.
 
 #pragma once
 
@@ -22,8 +22,8 @@ class PartDecoder {
   PartDecoder(SampleDecoderOptions options, TensorKind tensors)
       : decoder_(std::move(options)), tensors_(tensors) {}
 
-  /// What the part `name` is in Python; bytes or Buffer if nothing decodes it. Decodes without the
-  /// GIL. Requires: the GIL. Throws as SampleDecoder::decode_part().
+  /// The decoded part `name` as a Python object; bytes or a Buffer for parts that are not decoded.
+  /// Requires: the GIL, which is released while decoding. Throws like SampleDecoder::decode_part().
   nanobind::object decode(std::string_view name, const SharedBytes& part,
                           BufferAllocator& memory) const;
 
@@ -32,10 +32,10 @@ class PartDecoder {
   const TensorKind tensors_;
 };
 
-/// Takes the options of the Python class SampleDecoder; nothing without "decode".
+/// Takes the options of the Python class SampleDecoder. Returns nullopt without "decode".
 std::optional<SampleDecoderOptions> take_decoder(OptionReader& options);
 
-/// "energon", "numpy" or "torch". Throws Error (kInvalidArgument).
+/// The kind called "energon", "numpy" or "torch". Throws Error (kInvalidArgument).
 TensorKind tensor_kind_called(const std::string& name);
 
 }  // namespace energon::python

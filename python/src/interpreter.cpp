@@ -19,7 +19,7 @@ namespace energon::python {
 
 namespace {
 
-[[noreturn]] void sleep_for_ever() {
+[[noreturn]] void sleep_forever() {
   while (true) {
     ::pause();
   }
@@ -31,7 +31,7 @@ ReleaseGil::~ReleaseGil() noexcept(false) {
   try {
     PyEval_RestoreThread(state_);
   } catch (const abi::__forced_unwind&) {
-    sleep_for_ever();
+    sleep_forever();
   }
 }
 
@@ -39,7 +39,7 @@ HoldGil::HoldGil() {
   try {
     state_ = PyGILState_Ensure();
   } catch (const abi::__forced_unwind&) {
-    sleep_for_ever();
+    sleep_forever();
   }
 }
 
@@ -54,10 +54,10 @@ OwnedObject::~OwnedObject() {
 
 namespace {
 
-// Where the forks have come to. Each process has a copy.
+// The progress of the forks. Each process has a copy.
 struct Forks {
   PyGILState_STATE gil = PyGILState_UNLOCKED;  // as it was before the fork
-  int levels = 0;                              // 1: the fork server, 2: a worker
+  int levels = 0;                              // 1 in the fork server, 2 in a worker
 };
 
 void call_quietly(const char* function) {

@@ -1,9 +1,8 @@
-// The interpreter: its lock (the GIL), and what it needs around the forks of a loader and while a
-// loader waits.
+// The interpreter: its lock (the GIL), its fork hooks, and its signals while a loader waits.
 //
-// When the interpreter ends, a thread that asks for the GIL is ended by Python before 3.14: its
-// stack is unwound, through C++ code that may not throw. Such a thread sleeps forever instead, as
-// Python 3.14 has it; the process ends without it.
+// When the interpreter ends, Python before 3.14 ends a thread that requests the GIL: its stack is
+// unwound, through C++ code that may not throw. Here such a thread sleeps forever instead, as in
+// Python 3.14, and the process ends without it.
 
 #pragma once
 
@@ -15,7 +14,7 @@
 
 namespace energon::python {
 
-/// Gives the GIL back while the object lives. Requires: the thread holds it.
+/// Releases the GIL while the object lives. Requires: the thread holds the GIL.
 class ReleaseGil {
  public:
   ReleaseGil() : state_(PyEval_SaveThread()) {}
@@ -27,7 +26,7 @@ class ReleaseGil {
   PyThreadState* const state_;
 };
 
-/// Holds the GIL while the object lives, in any thread; may be nested.
+/// Holds the GIL while the object lives, in any thread. May be nested.
 class HoldGil {
  public:
   HoldGil();
@@ -57,12 +56,13 @@ class OwnedObject {
   PyObject* object_ = nullptr;
 };
 
-/// CPython's fork hooks. In the fork server, memory is frozen for the collector. In a worker, its
-/// output is set up and the main thread gives the GIL up, so that stages of the core run without.
+/// CPython's fork hooks. In the fork server, the collector is disabled and its objects are frozen.
+/// In a worker, output is set up and the main thread releases the GIL, so that stages of the core
+/// run without it.
 ForkHooks interpreter_fork_hooks();
 
-/// Runs the handlers of pending signals. Throws nb::python_error for what they raise, such as
-/// KeyboardInterrupt. Takes the GIL.
+/// Returns a function that takes the GIL and runs the handlers of pending signals. It throws
+/// nb::python_error for their exceptions, such as KeyboardInterrupt.
 std::function<void()> signal_check();
 
 }  // namespace energon::python

@@ -69,15 +69,15 @@ PyObject* object_in(const Sample& sample) {
   return static_cast<const OwnedObject*>(lazy->get().owner.get())->get();
 }
 
-// --- Where an item came from ---
+// --- The origin of an item ---
 
 namespace {
 
-/// Where a sample or batch came from: the Python class Origin, which is private, an attribute of
-/// each Sample and Batch.
+/// The origin of a sample or batch: the private Python class Origin, an attribute of each Sample
+/// and Batch.
 ///
-/// A batch has these once for each of its samples, and most training loops look at none of them. So
-/// they stay in the core until somebody asks.
+/// A batch has keys and sources for each of its samples, and most training loops read none of them.
+/// So they stay in the core until they are accessed.
 struct OriginObject {
   Keys keys;
   RestoreKey restore_key;
@@ -107,7 +107,7 @@ nb::object subflavors_of(const SourceShard& shard) {
   if (shard.subflavors == "{}") {
     return nb::dict();
   }
-  // Few texts for many shards. Lives as long as the process.
+  // Few strings for many shards. Lives as long as the process.
   static auto& parsed = *new std::map<std::string, nb::object>();  // NOLINT: see above
   auto found = parsed.find(shard.subflavors);
   if (found == parsed.end()) {
@@ -116,12 +116,12 @@ nb::object subflavors_of(const SourceShard& shard) {
   return nb::steal(PyDict_Copy(found->second.ptr()));
 }
 
-// The subflavors of the dataset that the sample is of.
+// The subflavors of the dataset that contains the sample.
 nb::object subflavors_to_python(const SampleSource& source) {
   return source.shard ? subflavors_of(*source.shard) : nb::object(nb::dict());
 }
 
-// Of the first source of each sample.
+// The subflavors of the first source of each sample.
 nb::list subflavors_of_samples(const std::vector<SampleSource>& sources) {
   nb::list all;
   std::uint32_t next = 0;
@@ -134,7 +134,7 @@ nb::list subflavors_of_samples(const std::vector<SampleSource>& sources) {
   return all;
 }
 
-// For each sample in the item, the subflavors of its dataset: a dict of its own.
+// For each sample in the item, a separate dict with the subflavors of its dataset.
 nb::list subflavors_to_python(const Sample& item) { return subflavors_of_samples(item.sources); }
 
 nb::object first_key(const OriginObject& self) {
@@ -151,7 +151,7 @@ nb::object place_of(const OriginObject& self) {
 const SampleSource& source_at(const SourcesObject& self, Py_ssize_t index) {
   const auto size = static_cast<Py_ssize_t>(self.sources.size());
   if (index < -size || index >= size) {
-    throw nb::index_error("there is no such source");
+    throw nb::index_error("source index out of range");
   }
   return self.sources[static_cast<std::size_t>(index < 0 ? index + size : index)];
 }
@@ -178,7 +178,8 @@ void bind_restore_key(nb::module_& module) {
 }
 
 void bind_sources(nb::module_& module) {
-  nb::class_<SampleSource>(module, "SourceInfo", "The place that data of a sample was read from.")
+  nb::class_<SampleSource>(module, "SourceInfo",
+                           "The location from which data of a sample was read.")
       .def_prop_ro("dataset_path",
                    [](const SampleSource& self) {
                      return self.shard ? self.shard->dataset_path : std::string();
@@ -187,7 +188,7 @@ void bind_sources(nb::module_& module) {
                    [](const SampleSource& self) {
                      return self.shard ? self.shard->shard_name : std::string();
                    })
-      .def_ro("index", &SampleSource::index_in_shard, "Of the sample in its shard.")
+      .def_ro("index", &SampleSource::index_in_shard, "The index of the sample in its shard.")
       .def_prop_ro("byte_offset", [](const SampleSource& self) { return self.bytes.offset; })
       .def_prop_ro("byte_size", [](const SampleSource& self) { return self.bytes.size; })
       .def("__repr__", [](const SampleSource& self) {
@@ -199,7 +200,7 @@ void bind_sources(nb::module_& module) {
       .def("__len__", [](const SourcesObject& self) { return self.sources.size(); })
       .def("__getitem__", source_at, nb::arg("index"))
       .def("__repr__", [](nb::handle self) { return nb::repr(nb::tuple(self)); })
-      // The places are of this machine and this run: a pickle goes without them.
+      // The locations are valid only on this machine and in this run, so pickles omit them.
       .def("__reduce__", [](nb::handle) {
         return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(&PyTuple_Type)), nb::tuple());
       });
@@ -225,7 +226,7 @@ void bind_origin(nb::module_& module) {
 
 namespace {
 
-// Takes what it needs out of an rvalue.
+// Moves its fields out of an rvalue.
 template <class Item>
 OriginObject origin_of(Item&& item, bool is_batch) {
   is_batch = is_batch || item.keys.size() > 1;
@@ -259,14 +260,14 @@ nb::object new_instance(nb::handle type) {
   return nb::steal(result);
 }
 
-// Whether the object, a Sample, Batch or DictBatch, keeps where it came from.
+// Whether the object keeps its origin: a Sample, Batch or DictBatch.
 bool keeps_origin(nb::handle object) {
   static constinit PackageAttribute types("_sample", "ORIGIN_KEEPERS");
   return nb::isinstance(object, types.get());
 }
 
-// Lets the object tell where it came from; objects of other classes stay as they are. The last
-// step, so that nothing is lost if one before it is interrupted and all are done again.
+// Sets the origin of an object whose class keeps it. This is the last step, so that nothing is lost
+// if an earlier step is interrupted and all steps are repeated.
 template <class Item>
 void set_origin(nb::handle object, Item&& item, bool is_batch) {
   static constinit InternedName name("_origin");
@@ -275,7 +276,7 @@ void set_origin(nb::handle object, Item&& item, bool is_batch) {
   }
 }
 
-// Whether the part or field called `name` holds sound or video.
+// Whether the part or field called `name` contains sound or video.
 bool is_av(std::string_view name, bool is_typed) {
   return is_typed ? name == "video" || name == "audio"
                   : content_kind_of_name(name) == ContentKind::kAv;
@@ -286,7 +287,7 @@ nb::object av_decoder(const SharedBytes& file) {
   return type(bytes_to_python(file));
 }
 
-// Names of the entries of a dict that say where it came from.
+// The names of the entries of a dict for its origin.
 struct OriginNames {
   InternedName key{"__key__"};
   InternedName restore_key{"__restore_key__"};
@@ -310,7 +311,7 @@ nb::object subflavors_entry(const Sample& item, bool is_batch) {
   return is_batch || nb::len(all) != 1 ? nb::object(all) : nb::object(all[0]);
 }
 
-// The value of the entry or attribute `name`, one of the four.
+// The value of the entry or attribute `name`, one of the four above.
 nb::object origin_entry(std::string_view name, const Sample& item, bool is_batch) {
   if (name == marks::kKey) {
     return key_entry(item, is_batch);
@@ -334,13 +335,13 @@ void set_origin_entries(nb::handle dict, const Sample& item) {
 
 bool is_null(const Value& value) { return std::holds_alternative<Null>(value.base()); }
 
-// Whether no function set the value of a field that the stages set.
+// Whether a field of the origin has no value from a function.
 bool is_unset(const Value& value) {
   const auto* of_batch = std::get_if<List>(&value.base());
   return of_batch != nullptr ? std::ranges::all_of(*of_batch, is_null) : is_null(value);
 }
 
-// The keys of a batch, of which functions set some.
+// The keys of a batch, some of which functions set.
 nb::object set_keys(const Value& value, const Sample& item, TensorKind tensors) {
   nb::object keys = to_python(value, tensors);
   const auto* rows = std::get_if<List>(&value.base());
@@ -355,8 +356,8 @@ nb::object set_keys(const Value& value, const Sample& item, TensorKind tensors) 
   return keys;
 }
 
-// What a function returned, or a batch function of the core made of such: an object of the class at
-// `path`.
+// The object of the class at `path` that a function returned, or that a batch function of the core
+// made from such objects.
 nb::object object_of(std::string_view path, const Sample& item, bool is_batch, TensorKind tensors) {
   nb::dict fields;
   nb::dict origins;
@@ -397,7 +398,7 @@ const std::string& ItemMaker::type_of(const Sample& sample) const {
                                                                  : leaf_types_[refs.front().leaf];
 }
 
-// Bytes of a sample, or a list of them in a batch.
+// The field of a sample, or a list with one value per sample for a batch.
 nb::object ItemMaker::field(std::string_view name, const Value& value, bool is_typed) const {
   if (av_ == AvKind::kDecoders) {
     if (const auto* file = std::get_if<SharedBytes>(&value.base())) {
@@ -435,7 +436,7 @@ nb::object ItemMaker::crude(const Sample& sample) const {
   return object;
 }
 
-// Null if no function made the item.
+// The object is null if no function made the item.
 ItemMaker::Result ItemMaker::returned(const Sample& item, bool is_batch) const {
   if (PyObject* object = object_in(item)) {
     return {.object = nb::borrow(object)};

@@ -1,4 +1,4 @@
-// Samples and batches of the core, made into what Python functions and training loops get.
+// Converts samples and batches of the core for Python functions and training loops.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace energon::python {
 
-/// What becomes of bytes of sound and video.
+/// The Python type of sound and video.
 enum class AvKind : std::uint8_t {
   kBytes,
   kDecoders,  ///< objects of the class AVDecoder
@@ -24,26 +24,26 @@ enum class AvKind : std::uint8_t {
 /// Immutable. All functions require the GIL.
 class ItemMaker {
  public:
-  /// `leaf_types` has the name of the sample type of each leaf ("CaptioningSample"); empty for
-  /// crude samples.
+  /// `leaf_types` contains the name of the sample type of each leaf, such as "CaptioningSample".
+  /// The name is empty for crude samples.
   ItemMaker(TensorKind tensors, AvKind av, std::vector<std::string> leaf_types)
       : tensors_(tensors), av_(av), leaf_types_(std::move(leaf_types)) {}
 
-  /// The object that a function returned for this sample. Else an object of its sample type, or a
+  /// The object that a function returned for this sample, else an object of its sample type, or a
   /// CrudeSample, which is a dict.
   nanobind::object sample(const Sample& sample) const;
 
   /// The object that a function returned for this batch, else a Batch.
   nanobind::object batch(const Sample& batch) const;
 
-  /// The same for what a loader delivers: takes keys, restore key and sources out of `item`, as the
-  /// last step, which calls no Python.
+  /// The same for a delivered sample or batch: moves keys, restore key and sources out of `item` in
+  /// the last step, which does not call Python.
   nanobind::object delivered(Sample& item, bool is_batch) const;
 
  private:
   struct Result {
     nanobind::object object = {};  ///< may be null
-    bool wants_origin = false;     ///< if it is a Sample or Batch
+    bool wants_origin = false;     ///< if `object` is a Sample or Batch
   };
 
   Result returned(const Sample& item, bool is_batch) const;
@@ -63,14 +63,14 @@ class ItemMaker {
 // --- An object between two functions ---
 //
 // A sample that goes from one Python function to the next in the same process stays the object that
-// the first returned: nothing is converted or copied, and its type is kept. The core sees lazy
-// bytes, which it refuses to send to another process.
+// the first function returned: it is neither converted nor copied, and keeps its type. The core
+// sees lazy bytes, which it refuses to send to another process.
 
-/// The fields of a sample that is the object `object`. Requires: the GIL. The fields may be dropped
-/// on any thread.
+/// The fields of a sample that holds `object`. Requires: the GIL. The fields may be dropped on any
+/// thread.
 Mapping fields_of_object(PyObject* object);
 
-/// The object that `sample` is, borrowed from its fields; null if it has fields of its own.
+/// The object that `sample` holds, borrowed from its fields; null for a sample with other fields.
 PyObject* object_in(const Sample& sample);
 
 }  // namespace energon::python

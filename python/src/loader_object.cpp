@@ -33,8 +33,8 @@ namespace energon::python {
 
 // --- Options ---
 
-LoaderOptions read_loader_options(const nb::dict& given) {
-  OptionReader reader(given);
+LoaderOptions read_loader_options(const nb::dict& values) {
+  OptionReader reader(values);
   AllOptions options;
   for (const OptionRow& row : option_rows()) {
     if (is_of_loader(row)) {
@@ -54,7 +54,7 @@ LoaderOptions read_loader_options(const nb::dict& given) {
 
 namespace {
 
-/// Delays KeyboardInterrupt: the function is called again, and the signal comes back later.
+/// Delays KeyboardInterrupt: the function is called again, and the signal is raised later.
 class Uninterrupted {
  public:
   Uninterrupted() = default;
@@ -84,7 +84,7 @@ class Uninterrupted {
   bool is_pending_ = false;
 };
 
-/// The generators of this process, put back at the end.
+/// The random generators of this process, restored at the end.
 class RandomState {
  public:
   explicit RandomState(bool is_kept) {
@@ -104,10 +104,10 @@ class RandomState {
   nb::object state_;
 };
 
-// The next batch for Python: that of `next`, which is called without the GIL; a null object at the
-// end of the epoch. No signal is handled before `finish` (finished()) has returned. Requires: the
-// GIL. If functions run in this process, its random numbers are afterwards as before. Throws
-// nb::python_error for a pending signal, and what `next` throws.
+// The next batch for Python, from `next`, which is called without the GIL. None at the end of the
+// epoch. No signal is handled before `finish` (finished()) has returned. If functions run in this
+// process, the state of its random generators is restored afterwards. Requires: the GIL. Throws
+// nb::python_error for a pending signal, and the exceptions of `next`.
 nb::object next_batch(const PipelineObject& pipeline, nb::handle finish, bool shares_random,
                       const std::function<std::optional<Sample>()>& next) {
   // A loop in C, such as list.extend(), handles no signals, and those of `finish` are delayed.
@@ -128,8 +128,8 @@ nb::object next_batch(const PipelineObject& pipeline, nb::handle finish, bool sh
   if (!batch) {
     return nb::none();
   }
-  const nb::object made = uninterrupted([&] { return delivered(pipeline, *batch); });
-  return uninterrupted([&] { return finished(made, finish); });
+  const nb::object item = uninterrupted([&] { return delivered(pipeline, *batch); });
+  return uninterrupted([&] { return finished(item, finish); });
 }
 
 }  // namespace
@@ -138,12 +138,12 @@ nb::object next_batch(const PipelineObject& pipeline, nb::handle finish, bool sh
 
 namespace {
 
-// nlohmann's JSON as objects of Python.
+// Converts nlohmann's JSON to Python objects.
 nb::object parse(const Config& config) {
   return nb::module_::import_("json").attr("loads")(config.dump());
 }
 
-// Whether functions run in this process, whose random numbers they must leave as they are.
+// Whether functions run in this process, whose random generators they must not change.
 bool shares_random(const PipelineObject& pipeline, const nb::dict& options) {
   return pipeline.calls_python && nb::cast<int>(options["num_workers"]) == 0;
 }
@@ -182,7 +182,7 @@ class LoaderObject {
   LoaderObject(const LoaderObject&) = delete;
   LoaderObject& operator=(const LoaderObject&) = delete;
 
-  // If a function in this process was interrupted, the loader goes on from its position.
+  // If a function in this process was interrupted, the loader continues from its position.
   nb::object next() {
     const Waiting waiting(waits_);
     forget_interrupt();
@@ -253,7 +253,7 @@ class LoaderObject {
   std::unique_ptr<SavableDataLoader> loader_;
 };
 
-/// Makes batches again by their restore keys, without workers and without a position.
+/// Rebuilds batches from their restore keys, without workers and without a position.
 class BasicLoaderObject {
  public:
   BasicLoaderObject(const PipelineObject& pipeline, const nb::dict& options, nb::handle finish)
@@ -281,7 +281,7 @@ void bind_loaders(nb::module_& module) {
            nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
                    "finish: typing.Any = None) -> None"))
       .def("next", &LoaderObject::next, nb::sig("def next(self) -> typing.Any"),
-           "The next batch; None at the end of the epoch.")
+           "The next batch, or None at the end of the epoch.")
       .def_prop_ro("waits", &LoaderObject::waits)
       .def("save", &LoaderObject::save)
       .def("state_at", &LoaderObject::state_at, nb::arg("batch_index"))
@@ -298,7 +298,8 @@ void bind_loaders(nb::module_& module) {
       .def("batches_left", &LoaderObject::batches_left)
       .def("epoch", &LoaderObject::epoch)
       .def("worker_pids", &LoaderObject::worker_pids);
-  nb::class_<BasicLoaderObject>(module, "BasicLoader", "Makes batches again, without workers.")
+  nb::class_<BasicLoaderObject>(module, "BasicLoader",
+                                "Rebuilds batches from their restore keys, without workers.")
       .def(nb::init<const PipelineObject&, const nb::dict&, nb::handle>(), nb::arg("pipeline"),
            nb::arg("options"), nb::arg("finish").none() = nb::none(),
            nb::sig("def __init__(self, pipeline: Pipeline, options: dict, "
@@ -312,11 +313,11 @@ namespace {
 
 /// The Python class Epoch: the iterator of a `for` loop over a loader.
 ///
-/// It is native because no signal may be handled between the moment at which the loader delivers a
-/// batch and the one at which the loop has it: a KeyboardInterrupt there would lose the batch.
+/// This class is native because no signal may be handled between the loader's delivery of a batch
+/// and the loop's receipt of it: a KeyboardInterrupt there would lose the batch.
 ///
-/// Iterates over `loader`, a Loader; `owner` is the Python object that holds the functions. At the
-/// end of the epoch it calls stop() of the loader if `stops` is true.
+/// Iterates over `loader`, a Loader. `owner` is the Python object that holds the functions. At the
+/// end of the epoch, calls stop() of the loader if `stops` is true.
 class EpochObject {
  public:
   EpochObject(nb::object loader, nb::object owner, bool stops)

@@ -8,7 +8,8 @@
 
 namespace energon::python {
 
-/// LoaderOptions of the dict `options`, with the hooks of the interpreter. Throws TypeError.
+/// Reads LoaderOptions from the dict `options` and adds the hooks of the interpreter. Throws
+/// TypeError.
 LoaderOptions read_loader_options(const nanobind::dict& options);
 
 }  // namespace energon::python

@@ -1,5 +1,5 @@
-// What is found without a loader: the datasets of a metadataset, samples by their keys, and which
-// step of a saved job delivered them.
+// Lookups without a loader: the datasets of a metadataset, samples by their keys, and the steps of
+// a saved job that delivered them.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -32,7 +32,7 @@ namespace nb = nanobind;
 
 namespace energon::python {
 
-// --- What a metadataset refers to ---
+// --- The datasets of a metadataset ---
 
 namespace {
 
@@ -88,7 +88,7 @@ nb::list read_recipe(const std::string& path, const std::string& split_part) {
 void bind_recipe(nb::module_& module) {
   module.def("read_recipe", read_recipe, nb::arg("path"), nb::arg("split_part"),
              nb::sig("def read_recipe(path: str, split_part: str) -> list[dict[str, typing.Any]]"),
-             "The datasets that a split has, not opened.");
+             "The datasets of a split, without opening them.");
 }
 
 // --- Samples and steps ---
@@ -97,8 +97,8 @@ namespace {
 
 using States = std::vector<SavableDataLoaderState>;
 
-// Looks for signals now and then: it takes the GIL. Between two calls may be a batch that functions
-// make, or only its place in the order.
+// Checks for signals every 20 ms, because the check takes the GIL. Between two calls, functions may
+// make a batch, or only its place in the order is computed.
 std::function<void()> cancel_check() {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kInterval(20);
@@ -138,8 +138,8 @@ nb::object find_stored_sample(const std::string& path, const std::string& key,
   return ItemMaker(TensorKind::kEnergon, AvKind::kBytes, {}).sample(found->sample);
 }
 
-// First without the job's functions: they are needed where they decide which samples are in an
-// item, and if samples were left out.
+// The first pipeline has none of the job's functions, which are needed only if they decide which
+// samples are in an item, or if samples were left out.
 JobPipelines pipelines_of(const PipelineObject& pipeline) {
   return {pipeline.order_of, [&pipeline](const Config&) { return pipeline.make_pipeline; }};
 }
@@ -162,21 +162,23 @@ std::vector<DeliveredStep> which_keys(const PipelineObject& pipeline, const Stat
 void bind_deliveries(nb::module_& module) {
   nb::class_<Delivery>(module, "Delivery", "A sample in a batch that a rank delivered.")
       .def_ro("key", &Delivery::key)
-      .def_ro("step", &Delivery::step, "Batches that the rank delivered before it, in all epochs.")
+      .def_ro("step", &Delivery::step,
+              "Number of batches that the rank delivered earlier, in all epochs.")
       .def_ro("rank", &Delivery::rank)
-      .def_ro("position", &Delivery::position, "Of the sample in the batch, from 0.")
-      .def_ro("restore_key", &Delivery::restore_key, "Of the batch.")
+      .def_ro("position", &Delivery::position, "Index of the sample in the batch, from 0.")
+      .def_ro("restore_key", &Delivery::restore_key, "Restore key of the batch.")
       .def("__repr__", [](const Delivery& self) {
         return fmt::format("Delivery('{}', step {}, rank {}, position {})", self.key, self.step,
                            self.rank, self.position);
       });
-  nb::class_<DeliveredStep>(module, "DeliveredStep", "The samples of a step of a rank.")
+  nb::class_<DeliveredStep>(module, "DeliveredStep", "The samples of one step of a rank.")
       .def_ro("rank", &DeliveredStep::rank)
-      .def_ro("step", &DeliveredStep::step, "From 0: step 321 is the 322nd batch of the rank.")
+      .def_ro("step", &DeliveredStep::step,
+              "Counted from 0: step 321 is the 322nd batch of the rank.")
       .def_ro("is_delivered", &DeliveredStep::is_delivered,
-              "False: the rank had not delivered it when its state was saved.")
+              "False if the rank had not delivered the step when its state was saved.")
       .def_ro("keys", &DeliveredStep::keys)
-      .def_ro("restore_key", &DeliveredStep::restore_key, "Of the batch.")
+      .def_ro("restore_key", &DeliveredStep::restore_key, "Restore key of the batch.")
       .def("__repr__", [](const DeliveredStep& self) {
         return fmt::format("DeliveredStep(rank {}, step {}{}, keys ['{}'])", self.rank, self.step,
                            self.is_delivered ? "" : " to come", fmt::join(self.keys, "', '"));
@@ -188,7 +190,7 @@ void bind_deliveries(nb::module_& module) {
 void bind_lookup(nb::module_& module) {
   bind_deliveries(module);
   module.def("read_states", read_states, nb::arg("path"),
-             "The states of all ranks in a state file of a rank or of a job.");
+             "Reads the states of all ranks from a state file of a rank or of a job.");
   module.def("find_sample", find_stored_sample, nb::arg("path"), nb::arg("key"),
              nb::arg("split").none(), nb::arg("cache_dir").none(),
              nb::sig("def find_sample(path: str, key: str, split: str | None, "

@@ -13,7 +13,7 @@
 namespace energon::python::marks {
 namespace {
 
-std::string drawn_name() {
+std::string draw_name() {
   std::random_device random;
   return fmt::format("__class__{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
@@ -65,7 +65,7 @@ Value* find_value(Mapping& fields, std::size_t place, std::string_view name) {
   return found == fields.end() ? nullptr : &found->second;
 }
 
-// The values of one field, if all of them are mappings; else fewer.
+// The values of one field if all of them are mappings, else fewer values.
 std::vector<Value*> mappings_at(std::span<Mapping* const> mappings, std::size_t place,
                                 std::string_view name) {
   std::vector<Value*> values;
@@ -79,7 +79,7 @@ std::vector<Value*> mappings_at(std::span<Mapping* const> mappings, std::size_t 
   return values;
 }
 
-// Seals the values of fields that hold objects of several classes, so that these are listed.
+// Seals the values of fields that hold objects of several classes, so that batches list them.
 void seal_mixed_classes(std::span<Mapping* const> mappings) {
   for (std::size_t place = 0; place < mappings.front()->size(); ++place) {
     const std::vector<Value*> values =
@@ -107,7 +107,7 @@ void seal_mixed_classes(std::span<Mapping* const> mappings) {
 }  // namespace
 
 const std::string& name() {
-  static const std::string drawn = drawn_name();
+  static const std::string drawn = draw_name();
   return drawn;
 }
 

@@ -12,7 +12,7 @@
 
 namespace {
 
-// Of "energon-cpp 0.1.0".
+// The number in "energon-cpp 0.1.0".
 nanobind::str version() {
   const std::string_view writer = energon::writer_version();
   const std::string_view number = writer.substr(writer.rfind(' ') + 1);
@@ -22,9 +22,9 @@ nanobind::str version() {
 }  // namespace
 
 NB_MODULE(_core, module) {
-  // At the end of the interpreter, batches and loaders of globals may still live; that is no error.
+  // Batches and loaders in global variables may outlive the interpreter, which is not an error.
   nanobind::set_leak_warnings(false);
-  module.doc() = "The native part of energon_cpp. Private: use the names of the package.";
+  module.doc() = "The native part of energon_cpp. Private: use the names in the package.";
   module.attr("version") = version();
   energon::python::marks::name();  // drawn before any fork
   energon::python::register_errors();

@@ -1,4 +1,4 @@
-// Options that Python gives as a dict.
+// Options that Python passes as a dict.
 
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace energon::python {
 
-/// A path that a function of the module gets, as text. Throws TypeError, ValueError.
+/// A path argument as a string. Throws TypeError, ValueError.
 inline std::string path_text(nanobind::handle path) {
   static constinit PackageAttribute text("_shard_paths", "path_text");
   return nanobind::cast<std::string>(text(path));
@@ -37,7 +37,8 @@ class OptionReader {
   explicit OptionReader(const nanobind::dict& options)
       : options_(nanobind::steal<nanobind::dict>(PyDict_Copy(options.ptr()))) {}
 
-  /// Sets `option` if the dict has `name`. Throws TypeError that names the option for a wrong type.
+  /// Sets `option` if the dict has `name`. For a wrong type, throws TypeError that names the
+  /// option.
   template <class Option>
   void take(const char* name, Option& option) {
     if (!options_.contains(name)) {
@@ -51,9 +52,9 @@ class OptionReader {
     PyDict_DelItemString(options_.ptr(), name);
   }
 
-  /// Sets the member of `row` if the dict has its name: times are seconds (None: no limit), choices
-  /// are their names, shuffle_over_epochs may be None. Throws TypeError that names the keyword and
-  /// the values that it takes.
+  /// Sets the member of `row` if the dict has its name. Times are in seconds (None means no limit),
+  /// choices are names, and shuffle_over_epochs may be None. For a wrong value, throws TypeError
+  /// that names the keyword and the values that it takes.
   void take(const OptionRow& row, AllOptions& options) {
     const nanobind::str name(row.name.data(), row.name.size());
     if (!options_.contains(name)) {
@@ -76,7 +77,7 @@ class OptionReader {
     PyDict_DelItem(options_.ptr(), name.ptr());
   }
 
-  /// Throws TypeError for options that nobody took.
+  /// Throws TypeError for options that were not taken.
   void finish() const {
     if (!options_.empty()) {
       throw nanobind::type_error(
@@ -90,14 +91,14 @@ class OptionReader {
     if (!nanobind::try_cast(value, seconds) || (seconds && !(*seconds >= 0))) {  // also nan
       return false;
     }
-    constexpr double kLongest = 1e12;  // what exceeds the range of the clock means no limit
+    constexpr double kLongest = 1e12;  // longer times exceed the clock and mean no limit
     time = !seconds || *seconds > kLongest
                ? std::chrono::milliseconds::max()
                : std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000));
     return true;
   }
 
-  // Numbers out of range are refused where they are used, as for C++.
+  // Numbers out of range are refused where they are used, as in C++.
   static bool set(ShuffleOverEpochs& shuffle, nanobind::handle value) {
     std::optional<std::int64_t> epochs;
     if (!nanobind::try_cast(value, epochs)) {

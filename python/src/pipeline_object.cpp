@@ -72,7 +72,7 @@ std::vector<std::string> types_of(const PipelineData& data) {
   return types;
 }
 
-// Those that the functions name; a cooker's is that of all cookers.
+// Reads the failure tolerances of the functions. The tolerance of a cooker applies to all cookers.
 void read_tolerances(const nb::dict& specs, ErrorPolicies& errors) {
   const auto add = [&errors](std::string stage, nb::handle spec) {
     if (!nb::object(spec["failure_tolerance"]).is_none()) {
@@ -111,24 +111,24 @@ AllOptions take_all(OptionReader& reader, OptionUse use) {
   return options;
 }
 
-// What all pipelines of one call of open_pipeline() have.
+// The common part of all pipelines of one call of open_pipeline().
 struct Opening {
   PythonFunctions functions;
   const nb::dict& specs;
   TensorKind tensors = TensorKind::kEnergon;
   AvKind av = AvKind::kBytes;
-  nb::object failure_handler = {};  // null: none
+  nb::object failure_handler = {};  // null without a handler
 };
 
 template <class Options>
 PipelineOfConfig order_of(std::shared_ptr<const PipelineData> data, Options options) {
-  options.task_encoder = {};  // of no use here
+  options.task_encoder = {};  // not needed here
   return [data = std::move(data), options = std::move(options)](const Config& config) {
     return order_pipeline(*data, options, config);
   };
 }
 
-// Parts that stay bytes need no stage if no dataset has typed samples.
+// Removes the decoder if parts stay bytes and no dataset has typed samples.
 void leave_crude(PipelineData& data, TaskEncoder& encoder) {
   const bool is_crude =
       std::ranges::all_of(data.leaves, [](const PipelineLeaf& leaf) { return leaf.is_crude(); });
@@ -170,7 +170,7 @@ Opening take_opening(OptionReader& options, const nb::dict& specs) {
   nb::object handler;
   options.take("tensors", tensors);
   options.take("av_decoders", av_decoders);
-  options.take("failure_handler", handler);  // the dict that the caller keeps holds it
+  options.take("failure_handler", handler);  // held by the dict that the caller keeps
   return {.functions = read_functions(specs),
           .specs = specs,
           .tensors = tensor_kind_called(tensors),
@@ -183,9 +183,9 @@ PipelineData open_without_gil(const std::string& path, const DataOptions& option
   return open_data(path, options);
 }
 
-PipelineObject open_pipeline(const std::string& path, bool training, const nb::dict& given,
+PipelineObject open_pipeline(const std::string& path, bool training, const nb::dict& values,
                              const nb::dict& specs) {
-  OptionReader options(given);
+  OptionReader options(values);
   const Opening opening = take_opening(options, specs);
   const AllOptions all = take_all(options, training ? OptionUse::kTrain : OptionUse::kVal);
   options.finish();
@@ -194,10 +194,10 @@ PipelineObject open_pipeline(const std::string& path, bool training, const nb::d
                   : make(std::move(data), val_options_of(all), opening, val_pipeline);
 }
 
-// One for each leaf, for validation.
-std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const nb::dict& given,
+// Opens one pipeline for each leaf, for validation.
+std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const nb::dict& values,
                                                 const nb::dict& specs) {
-  OptionReader options(given);
+  OptionReader options(values);
   const Opening opening = take_opening(options, specs);
   const AllOptions all = take_all(options, OptionUse::kVal);
   options.finish();
@@ -225,14 +225,16 @@ nb::object finished(nb::object item, nb::handle finish) {
 }
 
 void bind_pipeline(nb::module_& module) {
-  nb::class_<PipelineObject>(module, "Pipeline", "What a loader runs. Made by open_pipeline().")
+  nb::class_<PipelineObject>(module, "Pipeline",
+                             "The pipelines of a loader. Returned by open_pipeline().")
       .def_ro("warnings", &PipelineObject::warnings)
-      .def_ro("lengths", &PipelineObject::lengths, "Of each dataset, in samples.");
+      .def_ro("lengths", &PipelineObject::lengths, "The length of each dataset in samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
              "Opens the data at `path`. The caller keeps `functions` and `options` alive.");
   module.def("open_leaf_pipelines", open_leaf_pipelines, nb::arg("path"), nb::arg("options"),
-             nb::arg("functions"), "As open_pipeline() for validation, one for each dataset.");
+             nb::arg("functions"),
+             "Like open_pipeline() for validation, with one pipeline for each dataset.");
 }
 
 }  // namespace energon::python

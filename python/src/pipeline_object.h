@@ -1,4 +1,4 @@
-// The Python class Pipeline: what a loader runs, made of a path, options and functions.
+// The Python class Pipeline: the pipelines of a loader, made from a path, options and functions.
 
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace energon::python {
 
-/// Borrows the functions; the Python object that made it holds them.
+/// Borrows the functions from the Python object that made it.
 struct PipelineObject {
   PipelineFactory make_pipeline;
-  /// The order of the data as a state with this configuration has it, without the functions.
+  /// The order of the data for a state with this configuration, without the functions.
   PipelineOfConfig order_of;
   std::shared_ptr<const PipelineData> data;
   std::shared_ptr<const ItemMaker> items;
@@ -29,10 +29,10 @@ struct PipelineObject {
   std::vector<std::int64_t> lengths;
 };
 
-/// What a loader of `pipeline` delivers, before `finish`. Takes keys, restore key and sources out
-/// of `item`, but not if it throws KeyboardInterrupt: then it may be called again.
+/// Converts `item`, which a loader of `pipeline` delivers, before `finish`. Moves keys, restore key
+/// and sources out of `item`, except if it throws KeyboardInterrupt: then it may be called again.
 nanobind::object delivered(const PipelineObject& pipeline, Sample& item);
-/// `finish` of a delivered batch or sample, or itself if `finish` is None.
+/// Applies `finish` to a delivered batch or sample. Returns `item` if `finish` is None.
 nanobind::object finished(nanobind::object item, nanobind::handle finish);
 
 }  // namespace energon::python

@@ -24,11 +24,11 @@ void raise_error(const Error& error) {
   static constinit PackageAttribute make("_errors", "make_error");
   const ErrorContext& context = error.context();
   try {
-    const nb::object made =
+    const nb::object exception =
         make(std::string(to_string(error.code())), std::string(error.what()), error.message(),
              context.path, context.byte_offset, context.sample_key, context.worker,
              nb::bytes(error.detail().data(), error.detail().size()));
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   } catch (nb::python_error& failed) {
     failed.restore();
   }
@@ -44,7 +44,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   }
 }
 
-// What interrupted a function of this thread. Not released: a thread may end without the GIL.
+// The exception that interrupted a function of this thread. Not released, because a thread may end
+// without the GIL.
 thread_local PyObject* interrupt = nullptr;
 
 bool interrupts(nb::handle raised) {
@@ -87,7 +88,8 @@ void throw_failure(nb::python_error& raised) {
     const nb::bytes packed(described[2]);
     detail.assign(packed.c_str(), packed.size());
   } catch (const std::exception&) {
-    throw Error(ErrorCode::kUserFunction, "a Python function failed, and so did describing it");
+    throw Error(ErrorCode::kUserFunction,
+                "a Python function failed, and its exception cannot be described");
   }
   if (code == "fatal") {
     throw FatalSampleError(std::move(text), std::move(detail));
@@ -141,13 +143,13 @@ void call(nb::handle function, const FailureReport& report) {
 FailureHandler failure_handler(nb::handle function) {
   return [function](const FailureReport& report) {
     if (!report.detail.empty()) {
-      return FailureAction::kSkip;  // of a Python function, which has told the handler
+      return FailureAction::kSkip;  // from a Python function, which has called the handler
     }
     try {
       call(function, report);
     } catch (const FatalSampleError& fatal) {
       throw Error(ErrorCode::kUserFunction, fatal.what()).with_detail(fatal.detail());
-    } catch (const SkipSample&) {  // it wanted nothing else
+    } catch (const SkipSample&) {  // which happens anyway
     }
     return FailureAction::kSkip;
   };

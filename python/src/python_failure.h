@@ -1,4 +1,4 @@
-// Exceptions of Python functions, made into errors of the core, and errors into exceptions.
+// Converts exceptions of Python functions to errors of the core, and errors to exceptions.
 
 #pragma once
 
@@ -12,22 +12,23 @@
 
 namespace energon::python {
 
-/// Throws what `raised`, the exception of a function of the user, is for a pipeline: SkipSample;
-/// FatalSampleError for what no policy may skip (KeyboardInterrupt, SystemExit and others that are
-/// not an Exception; FatalSampleError; mistakes such as ImportError); else Error. The text has type
-/// and text of the exception, the detail the exception itself. Requires: the GIL.
+/// Converts `raised`, the exception of a user function, to an error of the pipeline and throws it:
+/// SkipSample; FatalSampleError for exceptions that no policy may skip (KeyboardInterrupt,
+/// SystemExit and others that are not an Exception; FatalSampleError; mistakes such as
+/// ImportError); else Error. Its message contains the type and text of the exception, its detail
+/// the exception itself. Requires: the GIL.
 [[noreturn]] void throw_failure(nanobind::python_error& raised);
 
-/// Raises again what interrupted a function in this thread since the last call, such as
-/// KeyboardInterrupt: sets the error indicator and returns true. sys.exit() of the function itself
-/// is an error of the function, not an interrupt. Requires: the GIL.
+/// If an exception such as KeyboardInterrupt has interrupted a function in this thread since the
+/// last call, raises it again: sets the error indicator and returns true. sys.exit() in the
+/// function itself is an error of the function, not an interrupt. Requires: the GIL.
 bool raise_interrupt();
 void forget_interrupt();
 
-/// Exceptions of the core leave functions of the module as exceptions of the package.
+/// Converts errors of the core that leave functions of the module to exceptions of the package.
 void register_errors();
 
-/// Returns `function()`, called with the GIL. Its exceptions leave by throw_failure().
+/// Returns `function()`, called with the GIL. Converts its exceptions with throw_failure().
 template <class Function>
 auto call_python(Function&& function) {
   const HoldGil gil;
@@ -36,13 +37,13 @@ auto call_python(Function&& function) {
   } catch (nanobind::python_error& raised) {
     throw_failure(raised);
   } catch (const nanobind::cast_error&) {
-    throw Error(ErrorCode::kUserFunction, "a Python function returned a value of a wrong type");
+    throw Error(ErrorCode::kUserFunction, "a Python function returned a value of the wrong type");
   }
 }
 
 /// A handler of the failures of native stages: calls `function(code, text, path, keys, sources)`
-/// for each failure that no Python function caused, and leaves the samples out. What the function
-/// raises ends the stream. Borrows it.
+/// for each failure that no Python function caused, and leaves the samples out. An exception of
+/// `function` ends the stream. Borrows `function`.
 FailureHandler failure_handler(nanobind::handle function);
 
 }  // namespace energon::python

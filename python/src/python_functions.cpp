@@ -32,7 +32,7 @@ namespace energon::python {
 
 namespace {
 
-/// What Python holds. Threads of the function may share it.
+/// The object that Python holds. Threads of the function may share it.
 class CookFiles {
  public:
   CookFiles(CookContext& context, const StorePaths& paths) : paths_(paths), context_(&context) {}
@@ -48,7 +48,7 @@ class CookFiles {
     return store ? paths_.aux.at(*store) : paths_.primary;
   }
 
-  /// A file of the store, absent: of the sample's own dataset; decoded, if there is a decoder.
+  /// A file of `store`, or of the sample's own dataset if `store` is nullopt.
   std::pair<SharedBytes, SampleSource> get(const std::optional<std::string>& store,
                                            const std::string& name) {
     const ReleaseGil released;
@@ -83,8 +83,8 @@ class CookFiles {
   CookContext& context() ENERGON_REQUIRES(mutex_) {
     if (context_ == nullptr) {
       throw Error(ErrorCode::kInvalidArgument,
-                  "a file store of a cook function was used after its call: read what is needed "
-                  "in the function, or keep cache.get_lazy(store, name)");
+                  "a file store of a cook function was used after its call: read files in the "
+                  "function, or keep cache.get_lazy(store, name)");
     }
     return *context_;
   }
@@ -95,11 +95,11 @@ class CookFiles {
   std::vector<SampleSource> sources_ ENERGON_GUARDED_BY(mutex_);
 };
 
-/// One call of a cook function of Python, which may ask for files of its own dataset and of
-/// auxiliary datasets. The Python object may live longer: it then throws Error.
+/// One call of a Python cook function, which may request files of its own dataset and of auxiliary
+/// datasets. The Python object may live longer, but then throws Error.
 class CookCall {
  public:
-  /// Borrows both until end().
+  /// Borrows both arguments until end().
   CookCall(CookContext& context, const StorePaths& paths);
   ~CookCall() { end(); }
   CookCall(const CookCall&) = delete;
@@ -107,7 +107,7 @@ class CookCall {
 
   /// The Python object. Requires: the GIL.
   nb::object object() const;
-  /// The sources of the files that the function has read. Ends the call.
+  /// Ends the call. Returns the sources of the files that the function has read.
   std::vector<SampleSource> end();
 
  private:
@@ -121,7 +121,7 @@ nb::object CookCall::object() const { return nb::cast(files_); }
 
 std::vector<SampleSource> CookCall::end() { return files_->end(); }
 
-/// What CookFiles::lazy() gave. Lives as long as Python wants.
+/// The result of CookFiles::lazy(), held by Python.
 struct LazyObject {
   LazyBytes bytes;
 };
@@ -168,7 +168,7 @@ void bind_cook_call(nb::module_& module) {
       .def("get", cook_file, nb::arg("store").none(), nb::arg("name"), nb::arg("decoder").none(),
            nb::sig("def get(self, store: str | None, name: str, decoder: PartDecoder | None) -> "
                    "tuple[typing.Any, SourceInfo]"),
-           "A file of an auxiliary dataset; store=None: of the sample's own dataset.")
+           "A file of an auxiliary dataset, or of the sample's own dataset if store is None.")
       .def(
           "lazy",
           [](CookFiles& self, const std::optional<std::string>& store, const std::string& name) {
@@ -190,8 +190,8 @@ namespace {
 
 using Items = std::shared_ptr<const ItemMaker>;
 
-// Gives the generators of random, numpy and torch a state that depends on the item only, if
-// `function` may draw from them.
+// If `function` may draw random numbers, gives the generators of random, numpy and torch a state
+// that depends only on the item.
 void seed_random(const PythonFunction& function, CallRng& rng) {
   if (!function.draws) {
     return;
@@ -200,7 +200,7 @@ void seed_random(const PythonFunction& function, CallRng& rng) {
   seed(rng.seed());
 }
 
-// The fields of what a function returned for the item with these keys.
+// The fields of the result of a function for the item with these keys.
 Mapping fields_of(nb::handle result, const PythonFunction& function, const Keys& keys,
                   BufferAllocator& memory) {
   if (function.hands_on) {
@@ -225,11 +225,11 @@ nb::list items_of(std::span<const Sample> samples, const ItemMaker& items) {
   return list;
 }
 
-// A generator of Python. Its random numbers are seeded again for each output, because other calls
-// come between two outputs.
+// A Python generator. Its random numbers are seeded again for each output, because other calls may
+// run between two outputs.
 class PythonGenerator {
  public:
-  /// `keys`: those of each output.
+  /// `keys` are the keys of each output.
   PythonGenerator(const nb::object& iterable, const PythonFunction& function, Keys keys,
                   CallContext& context)
       : generator_(nb::steal(PyObject_GetIter(iterable.ptr())).ptr()),
@@ -335,27 +335,27 @@ CostFunction cost_function(const PythonFunction& function, Items items) {
   };
 }
 
-// Energon's function returns lists of samples; the core wants their positions. The function may
-// return the samples that it got, or their positions.
+// Energon's function returns lists of samples, and the core expects their positions. The function
+// may return the samples that it received, or their positions.
 SelectFunction select_function(const PythonFunction& function, Items items) {
-  return [function, items = std::move(items)](std::span<const Sample> samples,
-                                              CallContext& context) {
-    return call_python([&] {
-      seed_random(function, context.rng());
-      static constinit PackageAttribute positions_of("_values", "positions_of");
-      const nb::list list = items_of(samples, *items);
-      std::vector<std::vector<std::size_t>> packs;
-      // The function may sort its list in place.
-      const nb::list given = nb::steal<nb::list>(PyList_GetSlice(list.ptr(), 0, PY_SSIZE_T_MAX));
-      for (const nb::handle pack : nb::object(positions_of(list, function.callable(given)))) {
-        std::vector<std::size_t>& positions = packs.emplace_back();
-        for (const nb::handle position : pack) {
-          positions.push_back(nb::cast<std::size_t>(position));
-        }
-      }
-      return packs;
-    });
-  };
+  return
+      [function, items = std::move(items)](std::span<const Sample> samples, CallContext& context) {
+        return call_python([&] {
+          seed_random(function, context.rng());
+          static constinit PackageAttribute positions_of("_values", "positions_of");
+          const nb::list list = items_of(samples, *items);
+          std::vector<std::vector<std::size_t>> packs;
+          // The function may sort its list in place.
+          const nb::list copy = nb::steal<nb::list>(PyList_GetSlice(list.ptr(), 0, PY_SSIZE_T_MAX));
+          for (const nb::handle pack : nb::object(positions_of(list, function.callable(copy)))) {
+            std::vector<std::size_t>& positions = packs.emplace_back();
+            for (const nb::handle position : pack) {
+              positions.push_back(nb::cast<std::size_t>(position));
+            }
+          }
+          return packs;
+        });
+      };
 }
 
 GroupFunction group_function(const PythonFunction& function, Items items) {
@@ -385,7 +385,7 @@ CookFunction cook_function_of(const PythonFunction& function, Items items) {
   };
 }
 
-// The files that it reads are listed in the sources of the sample.
+// Files that the function reads are added to the sources of the sample.
 CookFunction cook_function_with_files(const PythonFunction& function, Items items,
                                       std::vector<StorePaths> paths) {
   return [function, items = std::move(items), paths = std::move(paths)](Sample sample,

@@ -15,25 +15,25 @@
 
 namespace energon::python {
 
-/// Paths of the stores of a leaf.
+/// The paths of the stores of a leaf.
 struct StorePaths {
   std::string primary;
   std::map<std::string, std::string> aux;  ///< by the name of the auxiliary dataset
 };
-/// One for each leaf.
+/// The store paths of each leaf.
 std::vector<StorePaths> store_paths_of(const std::vector<PipelineLeaf>& leaves);
 
-/// One function. Borrowed: the Python object of the pipeline holds it, so that Python's collector
-/// sees all references.
+/// One function, borrowed from the Python object of the pipeline, so that Python's collector sees
+/// all references.
 struct PythonFunction {
   nanobind::handle callable = {};
   bool is_generator = false;
-  /// Another Python function takes the result, which then stays a Python object.
+  /// Whether another Python function takes the result, which then stays a Python object.
   bool hands_on = false;
-  /// No function of the core comes after it: arrays reach the trainer as what they are.
+  /// Whether no function of the core follows, so that arrays reach the trainer unchanged.
   bool is_last = false;
   bool takes_batches = false;
-  /// It may draw random numbers, which are seeded before each call.
+  /// Whether it may draw random numbers, which are seeded before each call.
   bool draws = true;
 
   explicit operator bool() const { return callable.is_valid(); }
@@ -41,12 +41,12 @@ struct PythonFunction {
 
 struct PythonCooker {
   PythonFunction function;
-  /// It also gets a CookFiles.
+  /// Whether it also takes a CookFiles.
   bool takes_files = false;
   std::string has_subflavors = "{}";
 };
 
-/// Those that the encoder overrides; the others are empty.
+/// The functions that the encoder overrides. The others are empty.
 struct PythonFunctions {
   std::vector<PythonCooker> cookers = {};
   PythonFunction encode_sample = {};
@@ -60,8 +60,8 @@ struct PythonFunctions {
   PythonFunction encode_batch = {};
 };
 
-/// Adds stages that call `functions` to `encoder`. `items` makes what the functions get; `paths`
-/// are those of each leaf.
+/// Adds stages that call `functions` to `encoder`. `items` makes the arguments of the functions;
+/// `paths` are the store paths of each leaf.
 void add_functions(const PythonFunctions& functions, const std::shared_ptr<const ItemMaker>& items,
                    const std::vector<StorePaths>& paths, TaskEncoder& encoder);
 

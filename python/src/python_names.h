@@ -1,5 +1,5 @@
-// What the C++ part uses of Python: functions and classes of the package, and types of libraries if
-// these are loaded. Nothing here imports torch or numpy.
+// Python names that C++ uses: functions and classes of the package, and types of libraries that are
+// loaded. Nothing here imports torch or numpy.
 
 #pragma once
 
@@ -10,9 +10,10 @@
 
 namespace energon::python {
 
-/// The attribute `name` of the module `module` of the package, such as ("_values", "load"); looked
-/// up at the first use and kept. Made for `static constinit`: a static that is initialized when it
-/// is first reached would hold a lock while Python may give up the GIL. All calls require the GIL.
+/// The attribute `name` of the module `module` of the package, such as ("_values", "load"), looked
+/// up at the first use and kept. Designed for `static constinit`: a static that is initialized when
+/// it is first reached would hold a lock while Python may release the GIL. All calls require the
+/// GIL.
 class PackageAttribute {
  public:
   constexpr PackageAttribute(const char* module, const char* name) : module_(module), name_(name) {}
@@ -31,7 +32,7 @@ class PackageAttribute {
   PyObject* found_ = nullptr;
 };
 
-/// A name that is used often, as an interned text of Python; made at the first use and kept, as
+/// A name that is used often, as an interned Python string, made at the first use and kept, as
 /// above. Requires the GIL.
 class InternedName {
  public:
@@ -48,10 +49,10 @@ class InternedName {
 /// The attribute `name` of the module `module` if that module is loaded, else null. Borrowed.
 nanobind::handle loaded_attribute(const char* module, const char* name);
 
-/// Whether `object` is exactly a numpy.ndarray, or a torch.Tensor that is no subclass's.
+/// Whether `object` is a numpy.ndarray, or a torch.Tensor, and not of a subclass.
 bool is_numpy_array(nanobind::handle object);
 bool is_torch_tensor(nanobind::handle object);
-/// Whether it is a number of NumPy, such as numpy.float32(1).
+/// Whether `object` is a NumPy scalar, such as numpy.float32(1).
 bool is_numpy_scalar(nanobind::handle object);
 
 }  // namespace energon::python

@@ -32,8 +32,8 @@ bool has_fields(nb::handle object) {
          (PyTuple_Check(object.ptr()) && PyObject_HasAttrString(type.ptr(), "_fields") != 0);
 }
 
-// "module:Name" of the class of `object`. Several classes of functions may have one name: their
-// address, which a fork keeps, follows ("module:f.<locals>.Name@7f00").
+// "module:Name" for the class of `object`. Several classes that are defined in functions may share
+// a name, so their address follows, which a fork keeps ("module:f.<locals>.Name@7f00").
 std::string path_of_class(nb::handle object) {
   const nb::handle type = object.type();
   const nb::object module = type.attr("__module__");
@@ -46,8 +46,8 @@ std::string path_of_class(nb::handle object) {
   return path;
 }
 
-// The parts of `object` if they are all of it; nothing for an object of another kind, and for one
-// that holds more or is pickled in a way of its own.
+// The parts of `object` if it can be rebuilt from them; nullopt for an object of another kind, or
+// one that holds more or has its own pickling.
 std::optional<ObjectParts> parts_of(nb::handle object) {
   static constinit PackageAttribute parts("_sample", "parts_of");
   if (!has_fields(object)) {
@@ -60,20 +60,20 @@ std::optional<ObjectParts> parts_of(nb::handle object) {
   return ObjectParts{.names = found[0], .has_undeclared = nb::cast<bool>(found[1])};
 }
 
-// The names of the fields that a native batch takes of `object`; null if it has no fields.
+// The names of the fields of `object` that a native batch uses; null if it has no fields.
 nb::object field_names(nb::handle object) {
   static constinit PackageAttribute names_of("_sample", "field_names");
   return has_fields(object) ? names_of(object) : nb::object();
 }
 
-// Whether an object like it can be made of its fields: of a dict, its entries.
+// Whether an object like `object` can be made from its fields, or its entries for a dict.
 bool is_made_of_fields(nb::handle object) {
   static constinit PackageAttribute check("_sample", "is_made_of_fields");
   return PyDict_CheckExact(object.ptr()) || nb::cast<bool>(check(object));
 }
 
-// A view of a str, valid as long as it; nothing if it has lone surrogates, which UTF-8 cannot
-// hold.
+// A view of a str, valid as long as the str; nullopt if it contains lone surrogates, which UTF-8
+// cannot encode.
 std::optional<std::string_view> utf8_of_text(nb::handle text) {
   Py_ssize_t size = 0;
   const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -107,7 +107,7 @@ void FieldPath::refuse(const std::string& what) const {
 
 FieldPath::Level::Level(FieldPath& path) : path_(path), size_(path.text_.size()) {
   if (path_.levels_ == kMostLevels) {
-    path_.refuse(fmt::format("it is nested more than {} levels deep", kMostLevels));
+    path_.refuse(fmt::format("values are nested more than {} levels deep", kMostLevels));
   }
   ++path_.levels_;
 }
@@ -134,7 +134,7 @@ void FieldPath::Level::at(std::string_view name) {
 
 namespace {
 
-// The class that is made again of the fields of `object`: its own, or dict if that is not possible.
+// The class that is rebuilt from the fields of `object`: its own class, or dict if that fails.
 std::string class_of_fields(nb::handle object) {
   PyTypeObject* const type = Py_TYPE(object.ptr());
   const bool keeps_class =
@@ -144,7 +144,7 @@ std::string class_of_fields(nb::handle object) {
   return keeps_class ? path_of_class(object) : std::string(marks::kDictClass);
 }
 
-// Whether `value`, a str or a list of them, is or are `keys`.
+// Whether `value`, a str or a list of str, equals `keys`.
 bool are_keys(nb::handle value, const Keys& keys) {
   const auto is_key = [](nb::handle text, std::string_view key) {
     return PyUnicode_Check(text.ptr()) && text.equal(text_to_python(key));
@@ -344,13 +344,13 @@ Value ValueReader::read_pickled(nb::handle object) {
     path_.refuse(
         fmt::format("an object of type '{}' cannot be pickled", Py_TYPE(object.ptr())->tp_name));
   }
-  const nb::object made = nb::steal(result);
-  const nb::object data = made[0];
+  const nb::object dumped = nb::steal(result);
+  const nb::object data = dumped[0];
   Value pickle = marks::sealed(
       marks::kPickle,
       copy(PyBytes_AS_STRING(data.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(data.ptr()))));
   List buffers;
-  for (const nb::handle buffer : nb::object(made[1])) {
+  for (const nb::handle buffer : nb::object(dumped[1])) {
     Py_buffer view;
     if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) {
       throw nb::python_error();
@@ -385,7 +385,7 @@ SharedBytes ValueReader::copy(const void* data, std::size_t size) {
 Mapping ValueReader::read_fields(nb::handle object, const Keys& keys) {
   path_.start("");
   Mapping fields;
-  // A batch function of the core takes the fields; the trainer gets the object as it was.
+  // A batch function of the core takes the fields, but the trainer gets the object unchanged.
   const bool is_whole = arrays_marked_;
   if (PyDict_Check(object.ptr()) && (!is_whole || is_made_of_fields(object))) {
     fields.emplace_back(marks::name(), class_of_fields(object));
@@ -413,7 +413,7 @@ void ValueReader::add_own_fields(nb::handle object, nb::handle names, const Keys
     if (!marks::is_origin(text)) {
       own.append(name);
     } else if (text == marks::kKey) {
-      // Not by __getattr__, which would ask the library for the key.
+      // Not through __getattr__, which would get the key from the library.
       const nb::object key = nb::steal(PyObject_GenericGetAttr(object.ptr(), name.ptr()));
       PyErr_Clear();
       fields.emplace_back(text, key.is_valid() ? read_key(key, keys) : Value(Null()));
@@ -424,7 +424,7 @@ void ValueReader::add_own_fields(nb::handle object, nb::handle names, const Keys
   add_fields(object, own, fields);
 }
 
-// Null if `key` was not set by the function, or is the item's own.
+// Null if the function did not set `key`, or if it equals the keys of the item.
 Value ValueReader::read_key(nb::handle key, const Keys& keys) {
   const bool is_unset = key.is_none() || (PyUnicode_Check(key.ptr()) && nb::len(key) == 0) ||
                         (PyList_Check(key.ptr()) && nb::len(key) == 0);
@@ -441,10 +441,10 @@ void ValueReader::add_items(nb::handle dict, const Keys& keys, Mapping& fields) 
     const auto name = PyUnicode_Check(key) ? utf8_of_text(key) : std::nullopt;
     if (!name) {
       path_.start(nb::repr(key).c_str());
-      path_.refuse("the name of a field must be a text");
+      path_.refuse("the name of a field must be a string");
     }
     level.at(*name);
-    // That it has the entry is kept; the stage sets its value.
+    // Keeps the entry without its value, which the stage sets.
     if (*name == marks::kKey) {
       fields.emplace_back(*name, read_key(value, keys));
     } else {

@@ -1,9 +1,9 @@
-// Values of Python, made into values of the core.
+// Converts Python values to values of the core.
 //
-// Texts, numbers, truth values, None, bytes, lists, tuples and dicts with text keys are values of
-// the core. Arrays of NumPy and tensors of torch are copied once, into the memory of the batch.
-// Other dicts, dataclasses and named tuples are marked (marked_values.h); the rest is pickled
-// with protocol 5, its buffers beside it.
+// Strings, numbers, booleans, None, bytes, lists, tuples and dicts with string keys are values of
+// the core. NumPy arrays and torch tensors are copied once, into the memory of the batch. Other
+// dicts, dataclasses and named tuples are marked (marked_values.h). All other values are pickled
+// with protocol 5 and out-of-band buffers.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace energon::python {
 
-/// Where in a nested value a reader is, for messages: "meta.items[3].lock".
+/// The place of a reader in a nested value, for messages: "meta.items[3].lock".
 class FieldPath {
  public:
   class Level;
@@ -28,8 +28,8 @@ class FieldPath {
   /// Begins at the field `name`.
   void start(std::string_view name) { text_ = name; }
 
-  /// Throws TypeError (nb::python_error): the field cannot be held, because of `what` and, if one
-  /// is set, the exception of Python.
+  /// Throws TypeError (nb::python_error): the field cannot be held, with the reason `what` and the
+  /// current Python exception, if any.
   [[noreturn]] void refuse(const std::string& what) const;
 
  private:
@@ -37,16 +37,16 @@ class FieldPath {
   int levels_ = 0;
 };
 
-/// A container, while its values are read.
+/// A container whose values are being read.
 class FieldPath::Level {
  public:
-  /// Refuses it if it is nested too deeply.
+  /// Refuses a container that is nested too deeply.
   explicit Level(FieldPath& path);
   ~Level();
   Level(const Level&) = delete;
   Level& operator=(const Level&) = delete;
 
-  // What is read next.
+  // Set the value to be read next.
   void at(std::size_t index);
   void at(std::string_view name);
 
@@ -55,28 +55,29 @@ class FieldPath::Level {
   const std::size_t size_;
 };
 
-/// What makes up an object with fields: a dataclass or a named tuple.
+/// The parts of an object with fields: a dataclass or a named tuple.
 struct ObjectParts {
-  nanobind::object names;       ///< of its fields and other attributes
-  bool has_undeclared = false;  ///< attributes that its class does not declare
+  nanobind::object names;       ///< names of its fields and other attributes
+  bool has_undeclared = false;  ///< whether it has attributes that its class does not declare
 };
 
-/// For one call. Requires: the GIL.
+/// Reads the values of one call. Requires: the GIL.
 class ValueReader {
  public:
-  /// `memory` is borrowed. `arrays_marked`: arrays and tensors are marked, so that the trainer gets
-  /// what the function returned; false where a function of the core takes the values.
+  /// `memory` is borrowed. With `arrays_marked`, arrays and tensors are marked, so that the trainer
+  /// receives the type that the function returned. It is false if a function of the core takes the
+  /// values.
   ValueReader(BufferAllocator& memory, bool arrays_marked)
       : memory_(memory), arrays_marked_(arrays_marked) {}
 
-  /// Throws TypeError (nb::python_error) that names the field for what cannot be held.
+  /// For a value that cannot be held, throws TypeError (nb::python_error) that names the field.
   Value read(nanobind::handle object, std::string_view field);
 
-  /// The fields of what a function returned: a dict, a dataclass, a Sample or Batch, a named tuple.
-  /// Anything else is the field marks::kWhole, and so is an object whose fields are not all of it
-  /// if it goes to the trainer. The values of `__restore_key__`, `__subflavors__` and
-  /// `__sources__` are null: the stage sets them. So is `__key__`, unless it is set and differs
-  /// from `keys`, those of the item.
+  /// The fields of a function's result: a dict, a dataclass, a Sample or Batch, a named tuple. Any
+  /// other result becomes the field marks::kWhole, as does an object for the trainer that cannot be
+  /// rebuilt from its fields. The values of `__restore_key__`, `__subflavors__` and `__sources__`
+  /// are null, because the stage sets them. `__key__` is null, too, unless it is set and differs
+  /// from `keys`, the keys of the item.
   Mapping read_fields(nanobind::handle object, const Keys& keys);
 
  private:
@@ -101,7 +102,7 @@ class ValueReader {
 
   BufferAllocator& memory_;
   const bool arrays_marked_;
-  FieldPath path_;  // where the value being read is
+  FieldPath path_;  // the place of the value being read
 };
 
 }  // namespace energon::python

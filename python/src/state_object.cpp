@@ -1,5 +1,5 @@
-// The Python classes LoaderState and JobState: SavableDataLoaderState and SavableJobState; and the
-// import of states of Energon.
+// The Python classes LoaderState and JobState (SavableDataLoaderState and SavableJobState), and the
+// import of Energon's states.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -49,8 +49,8 @@ nb::bytes encode(const SavableDataLoaderState& state) {
 void bind_state(nb::module_& module) {
   nb::class_<SavableDataLoaderState>(
       module, "LoaderState",
-      "The position of the loader of one rank. bytes(state) are those of a state file, which the "
-      "C++ library and the program energon read, too.")
+      "The position of the loader of one rank. bytes(state) has the format of a state file, which "
+      "the C++ library and the program energon also read.")
       .def(nb::new_([](const nb::bytes& bytes) { return decode_loader_state(text_of(bytes)); }),
            nb::arg("data"))
       .def_static(
@@ -63,7 +63,7 @@ void bind_state(nb::module_& module) {
             write_loader_state(path_text(path), self);
           },
           nb::arg("path"), nb::sig("def write(self, path: str | os.PathLike) -> None"),
-          "Writes a state file: the old or the new one is there at any time.")
+          "Writes a state file atomically: either the old or the new file exists at any time.")
       .def(
           "describe",
           [](const SavableDataLoaderState& self) {
@@ -72,7 +72,7 @@ void bind_state(nb::module_& module) {
           nb::sig("def describe(self) -> dict[str, typing.Any]"))
       .def_ro("epoch", &SavableDataLoaderState::epoch)
       .def_ro("batch_index", &SavableDataLoaderState::batch_index,
-              "Batches that the rank delivered, in all epochs.")
+              "Number of batches that the rank delivered, in all epochs.")
       .def("__bytes__", encode)
       .def(
           "__eq__",
@@ -97,7 +97,7 @@ nb::bytes encode_job(const SavableJobState& job) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-// A file of one rank is the job of one rank, if it says so.
+// The state of one rank can be a job of one rank.
 SavableJobState job_in(SavedState saved) {
   if (auto* rank = std::get_if<SavableDataLoaderState>(&saved)) {
     return merge_states({std::move(*rank)});
@@ -118,15 +118,15 @@ SavableJobState rescaled(const SavableJobState& job, int world_size, int num_wor
 void bind_job_state(nb::module_& module) {
   nb::class_<SavableJobState>(
       module, "JobState",
-      "The position of a whole job: the states of all its ranks. bytes(job) are those of a state "
-      "file, which the C++ library and the program energon read, too.")
+      "The position of a whole job: the states of all its ranks. bytes(job) has the format of a "
+      "state file, which the C++ library and the program energon also read.")
       .def(nb::new_([](const nb::bytes& bytes) {
              return job_in(decode_saved_state(std::string_view(bytes.c_str(), bytes.size())));
            }),
            nb::arg("data"))
       .def_static("merge", merge_states, nb::arg("states"),
-                  "Of the states of all ranks, in any order. StateMismatchError lists ranks that "
-                  "are missing or doubled, and states that do not belong together.")
+                  "Merges the states of all ranks, in any order. StateMismatchError lists ranks "
+                  "that are missing or duplicate, and states that do not belong together.")
       .def_static(
           "read", [](nb::handle path) { return job_in(read_saved_state(path_text(path))); },
           nb::arg("path"), nb::sig("def read(path: str | os.PathLike) -> JobState"),
@@ -137,16 +137,17 @@ void bind_job_state(nb::module_& module) {
             write_job_state(path_text(path), self);
           },
           nb::arg("path"), nb::sig("def write(self, path: str | os.PathLike) -> None"),
-          "Writes a state file: the old or the new one is there at any time.")
+          "Writes a state file atomically: either the old or the new file exists at any time.")
       .def_prop_ro("world_size", [](const SavableJobState& self) { return self.ranks.size(); })
       .def(
           "state_of_rank",
           [](const SavableJobState& self, int rank) { return state_of_rank(self, rank); },
           nb::arg("rank"))
-      .def("rescale", rescaled, nb::arg("world_size"), nb::arg("num_workers"),
-           nb::arg("micro_batch_size") = nb::none(), nb::arg("allow_uneven") = false,
-           "The same position on another number of ranks and of workers for each. No sample is "
-           "lost or comes twice.")
+      .def(
+          "rescale", rescaled, nb::arg("world_size"), nb::arg("num_workers"),
+          nb::arg("micro_batch_size") = nb::none(), nb::arg("allow_uneven") = false,
+          "Returns the same position for other numbers of ranks and of workers per rank. No sample "
+          "is lost or repeated.")
       .def(
           "describe",
           [](const SavableJobState& self) {
@@ -168,27 +169,28 @@ void bind_job_state(nb::module_& module) {
       });
 }
 
-// --- States of Energon ---
+// --- Energon's states ---
 
 namespace {
 
-// The layout of the job. Its number of workers must be that of the dataset, or a loader of it would
-// refuse the states.
-WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const WorkerConfig& given) {
-  const WorkerConfig layout = energon_layout(states, given);
-  if (layout.num_workers != given.num_workers) {
-    throw Error(ErrorCode::kMismatch,
-                fmt::format("the states are of {} workers, the worker configuration of the dataset "
-                            "has {}: give the same number, and change it later with "
-                            "rescale_states()",
-                            layout.num_workers, given.num_workers),
-                {.path = states.front().path});
+// The layout of the job. Its number of workers must equal that of the dataset, because a loader of
+// the dataset would refuse the states otherwise.
+WorkerConfig layout_of(const std::vector<EnergonRankState>& states, const WorkerConfig& config) {
+  const WorkerConfig layout = energon_layout(states, config);
+  if (layout.num_workers != config.num_workers) {
+    throw Error(
+        ErrorCode::kMismatch,
+        fmt::format("the states have {} workers, but the worker configuration of the dataset "
+                    "has {}: use the same number, and change it later with "
+                    "rescale_states()",
+                    layout.num_workers, config.num_workers),
+        {.path = states.front().path});
   }
   return layout;
 }
 
 std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
-                                               const WorkerConfig& given,
+                                               const WorkerConfig& config,
                                                const std::vector<std::string>& files,
                                                bool functions_skip) {
   const EnergonImportOptions import_options{.functions_skip = functions_skip,
@@ -196,7 +198,7 @@ std::vector<SavableDataLoaderState> import_all(const PipelineObject& pipeline,
   const ReleaseGil released;
   const std::vector<EnergonRankState> states =
       read_energon_states(files, import_options.check_cancelled);
-  WorkerConfig layout = layout_of(states, given);
+  WorkerConfig layout = layout_of(states, config);
   std::vector<SavableDataLoaderState> imported;
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states.size() > 1 || layout.world_size == 1) {
@@ -212,10 +214,10 @@ std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline
                                                   const nb::dict& options,
                                                   const std::vector<std::string>& files,
                                                   bool functions_skip) {
-  const WorkerConfig given = read_loader_options(options).worker_config;
+  const WorkerConfig config = read_loader_options(options).worker_config;
   forget_interrupt();
   try {
-    return import_all(pipeline, given, files, functions_skip);
+    return import_all(pipeline, config, files, functions_skip);
   } catch (const Error&) {
     if (raise_interrupt()) {  // in a function of the pipeline
       throw nb::python_error();
@@ -229,8 +231,8 @@ std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline
 void bind_energon_import(nb::module_& module) {
   module.def("import_energon_states", import_states, nb::arg("pipeline"), nb::arg("options"),
              nb::arg("files"), nb::arg("functions_skip"),
-             "The states of all ranks in files of Energon; of the rank of the options if there is "
-             "one state and several ranks.");
+             "Imports the states of all ranks from files of Energon, or only the state of the rank "
+             "in `options` if the files contain one state of several ranks.");
 }
 
 }  // namespace energon::python

@@ -34,11 +34,11 @@ AuxReference::Kind kind_called(const std::string& name) {
     return AuxReference::Kind::kJsonl;
   }
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("a store is 'webdataset', 'folder' or 'jsonl', not '{}'", name));
+              fmt::format("a store must be 'webdataset', 'folder' or 'jsonl', not '{}'", name));
 }
 
-/// A FileStore that threads may share, and that a forked child opens again: a database connection
-/// must not cross a fork.
+/// A FileStore that threads may share, and that a forked child reopens, because a database
+/// connection must not cross a fork.
 class StoreObject {
  public:
   StoreObject(const std::string& kind, std::string path, std::optional<std::string> cache_dir)
@@ -62,7 +62,7 @@ class StoreObject {
   FileStore& opened() ENERGON_REQUIRES(mutex_) {
     const pid_t process = ::getpid();
     if (store_ == nullptr || process != process_) {
-      static_cast<void>(store_.release());  // that of the parent is the parent's
+      static_cast<void>(store_.release());  // it belongs to the parent
       store_ = make_file_store(reference_, cache_dir_);
       process_ = process;
     }

@@ -1,4 +1,4 @@
-// The Python class NativeStore: files of a dataset or a folder, by name, for everyone.
+// The Python class NativeStore: files of a dataset or a folder by name, for use anywhere.
 
 #pragma once
 

@@ -25,7 +25,7 @@ namespace energon::python {
 
 // --- DLPack ---
 //
-// The structures by which libraries hand tensors to each other:
+// The structures with which libraries pass tensors to each other:
 // https://dmlc.github.io/dlpack/latest/c_api.html, versions 0 and 1.0.
 
 namespace {
@@ -51,24 +51,24 @@ struct DlTensor {
   std::int32_t ndim;
   DlDataType dtype;
   std::int64_t* shape;
-  std::int64_t* strides;  // in elements; null: contiguous
+  std::int64_t* strides;  // in elements; null if contiguous
   std::uint64_t byte_offset;
 };
 
-// What a capsule "dltensor" holds.
+// The content of a capsule "dltensor".
 struct DlManagedTensor {
   DlTensor tensor;
   void* manager_context;
   void (*deleter)(DlManagedTensor* self);
 };
 
-// What a capsule "dltensor_versioned" holds.
+// The content of a capsule "dltensor_versioned".
 struct DlManagedTensorVersioned {
   std::uint32_t major;
   std::uint32_t minor;
   void* manager_context;
   void (*deleter)(DlManagedTensorVersioned* self);
-  std::uint64_t flags;  // 1: read-only
+  std::uint64_t flags;  // 1 if read-only
   DlTensor tensor;
 };
 
@@ -99,7 +99,7 @@ DlCode code_of(DType dtype) {
   return DlCode::kUInt;
 }
 
-// What a capsule owns. `Managed` is the structure of its version.
+// The data that a capsule owns. `Managed` is the structure of its version.
 template <class Managed>
 struct Exported {
   Managed managed = {};
@@ -127,7 +127,7 @@ Managed* export_tensor(const Tensor& tensor) {
       .strides = exported->strides.data(),
       .byte_offset = 0};
   managed.manager_context = exported.get();
-  // Needs no GIL: it only returns the memory.
+  // Does not need the GIL: this only returns the memory.
   managed.deleter = [](Managed* self) {
     const std::unique_ptr<Exported<Managed>> owned(
         static_cast<Exported<Managed>*>(self->manager_context));
@@ -138,7 +138,7 @@ Managed* export_tensor(const Tensor& tensor) {
 template <class Managed>
 nb::object capsule_of(const Tensor& tensor, const char* name) {
   Managed* managed = export_tensor<Managed>(tensor);
-  // Whoever takes the tensor renames the capsule and calls the deleter later.
+  // The library that takes the tensor renames the capsule and calls the deleter later.
   PyObject* capsule = PyCapsule_New(managed, name, [](PyObject* self) {
     const char* is_named = PyCapsule_GetName(self);
     if (is_named != nullptr && std::string_view(is_named).starts_with("dltensor")) {
@@ -170,7 +170,7 @@ nb::object dlpack_capsule(const Tensor& tensor, bool versioned) {
 
 namespace {
 
-// nullptr: the buffer protocol has no format for it.
+// nullptr if the buffer protocol has no format for the dtype.
 const char* format_of(DType dtype) {
   switch (dtype) {
     case DType::kUInt8:
@@ -197,7 +197,7 @@ const char* format_of(DType dtype) {
   return nullptr;
 }
 
-// The dtype that elements of the format `format` of the buffer protocol have; nothing for others.
+// The dtype of elements with `format` of the buffer protocol; nullopt for other formats.
 std::optional<DType> dtype_of_format(std::string_view format, Py_ssize_t item_size) {
   if (format.size() == 2 && (format[0] == '@' || format[0] == '=' || format[0] == '<')) {
     format.remove_prefix(1);
@@ -231,7 +231,7 @@ std::optional<DType> dtype_of_format(std::string_view format, Py_ssize_t item_si
 
 }  // namespace
 
-// --- Arrays, copied ---
+// --- Copies of arrays ---
 
 namespace {
 
@@ -323,13 +323,13 @@ Tensor copy_of(const DlTensor& from, DType dtype, BufferAllocator& memory) {
   return tensor.tensor;
 }
 
-// Of a view of the buffer protocol.
+// A view of the buffer protocol.
 class BufferView {
  public:
   explicit BufferView(nb::handle object)
       : valid_(PyObject_GetBuffer(object.ptr(), &view_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
     if (!valid_) {
-      PyErr_Clear();  // dates and others have no format
+      PyErr_Clear();  // dates, for example, have no format
     }
   }
   ~BufferView() {
@@ -449,7 +449,7 @@ nb::object dlpack(const TensorObject& self, nb::handle stream, nb::handle max_ve
     throw nb::buffer_error("the tensor is on the CPU; move it after taking it");
   }
   if (copy.ptr() == Py_True) {
-    throw nb::buffer_error("the tensor is given without a copy; copy it after taking it");
+    throw nb::buffer_error("the tensor is exported without a copy; copy it after taking it");
   }
   const bool versioned =
       !max_version.is_none() && nb::cast<std::pair<int, int>>(max_version).first >= 1;
@@ -462,7 +462,7 @@ DType dtype_called(const std::string& name) {
       return static_cast<DType>(number);
     }
   }
-  throw nb::value_error(("there is no dtype '" + name + "'").c_str());
+  throw nb::value_error(("unknown dtype '" + name + "'").c_str());
 }
 
 TensorObject from_bytes(const nb::bytes& data, const std::string& dtype, const nb::tuple& shape) {
@@ -480,15 +480,15 @@ TensorObject from_bytes(const nb::bytes& data, const std::string& dtype, const n
 
 nb::object memory_of(nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); }
 
-// Of one dimension: a number. Else a tensor over the same memory.
+// A number of a one-dimensional tensor, else a tensor over the same memory.
 nb::object element_of(nb::handle self, Py_ssize_t index) {
   const Tensor& tensor = nb::cast<const TensorObject&>(self).tensor();
   if (tensor.shape.empty()) {
-    throw nb::type_error("a scalar has no elements: item()");
+    throw nb::type_error("a scalar has no elements: use item()");
   }
   const std::int64_t size = tensor.shape.front();
   if (index < -size || index >= size) {
-    throw nb::index_error("there is no such element");
+    throw nb::index_error("element index out of range");
   }
   const auto at = static_cast<std::size_t>(index < 0 ? index + size : index);
   if (tensor.shape.size() == 1 && format_of(tensor.dtype) != nullptr) {
@@ -504,7 +504,7 @@ nb::object element_of(nb::handle self, Py_ssize_t index) {
 nb::object only_element(nb::handle self) {
   const Tensor& tensor = nb::cast<const TensorObject&>(self).tensor();
   if (tensor.data.size() != size_of(tensor.dtype)) {
-    throw nb::value_error("only a tensor of one element is a number");
+    throw nb::value_error("only a tensor with one element can become a number");
   }
   return memory_of(self).attr("cast")("B").attr("cast")(format_of(tensor.dtype))[0];
 }
@@ -522,8 +522,8 @@ nb::object reduce_tensor(nb::handle self) {
 
 void bind_tensor(nb::module_& module) {
   nb::class_<TensorObject>(module, "Tensor", nb::type_slots(tensor_slots),
-                           "A dense tensor over the memory of a batch, contiguous, on the CPU. "
-                           "Libraries take it without a copy by DLPack or the buffer protocol.")
+                           "A contiguous tensor over the memory of a batch, on the CPU. Libraries "
+                           "take it without a copy, by DLPack or the buffer protocol.")
       .def_prop_ro(
           "dtype",
           [](const TensorObject& self) { return std::string(to_string(self.tensor().dtype)); })
@@ -544,7 +544,7 @@ void bind_tensor(nb::module_& module) {
       .def(
           "numpy",
           [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
-          "A NumPy array over the same memory. bfloat16 has none: use torch().")
+          "A NumPy array over the same memory. NumPy has no bfloat16: use torch().")
       .def(
           "torch",
           [](const TensorObject& self) {
@@ -553,7 +553,7 @@ void bind_tensor(nb::module_& module) {
           },
           "A torch tensor over the same memory.")
       .def("__getitem__", element_of, nb::arg("index"))
-      .def("item", only_element, "The number in a tensor of one element.")
+      .def("item", only_element, "The number in a tensor with one element.")
       .def("tolist", [](nb::handle self) { return memory_of(self).attr("tolist")(); })
       .def("__repr__",
            [](const TensorObject& self) { return "Tensor(" + describe(self.tensor()) + ")"; })

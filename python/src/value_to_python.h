@@ -1,4 +1,4 @@
-// Values of the core, made into objects of Python.
+// Converts values of the core to Python objects.
 
 #pragma once
 
@@ -10,29 +10,29 @@
 
 namespace energon::python {
 
-/// What a tensor becomes that no Python function made.
+/// The Python type of a tensor that no Python function made.
 enum class TensorKind : std::uint8_t {
   kEnergon,  ///< the class Tensor
-  kNumpy,    ///< numpy.ndarray; bfloat16: Tensor
+  kNumpy,    ///< numpy.ndarray, but Tensor for bfloat16
   kTorch,    ///< torch.Tensor
 };
 
-/// Requires: the GIL. Arrays, tensors and large bytes share the memory of `value`. Marked mappings
-/// (marked_values.h) become what they were.
+/// Requires: the GIL. Arrays, tensors and large bytes share the memory of `value`. Marked values
+/// (marked_values.h) become the objects that they encode.
 nanobind::object to_python(const Value& value, TensorKind tensors);
 
 /// The tensor as `kind`, over the same memory.
 nanobind::object tensor_to_python(const Tensor& tensor, TensorKind kind);
 
-/// A text of the core. Bytes that are not UTF-8 become surrogates (surrogateescape).
+/// Converts a string. Bytes that are not UTF-8 become surrogates (surrogateescape).
 nanobind::object text_to_python(std::string_view text);
 
-/// The same for a name that many objects have: one object for all of them, which Python finds
+/// The same for a name that many objects have. It becomes one interned object, which Python finds
 /// faster.
 nanobind::object name_to_python(std::string_view name);
 
-/// An object of the class at `path` ("module:Name") with the entries of `fields`; a Batch if the
-/// class is not found.
+/// Makes an object of the class at `path` ("module:Name") with the entries of `fields`, or a Batch
+/// if the class is not found.
 nanobind::object instance_to_python(const std::string& path, const nanobind::dict& fields);
 
 }  // namespace energon::python

@@ -1,4 +1,4 @@
-"""Datasets for the tests, and scripts in processes of their own."""
+"""Datasets for the tests, and scripts in separate processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def arrays(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Three tars with 20 samples each: txt, npy (an int64 without dimensions, which a native batch
-    makes a tensor of)."""
+    turns into a tensor)."""
     numpy = pytest.importorskip("numpy")
     folder = tmp_path_factory.mktemp("arrays")
     for shard in range(3):
@@ -106,7 +106,7 @@ class Ran:
 
 
 def run_script(code: str, *arguments: str, timeout: float = 60, signal_after: Any = None) -> Ran:
-    """Runs Python code in a new process; fails if it is not done in `timeout` seconds."""
+    """Runs Python code in a new process. Fails after `timeout` seconds."""
     process = subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *arguments],
         stdout=subprocess.PIPE,
@@ -126,7 +126,7 @@ def run_script(code: str, *arguments: str, timeout: float = 60, signal_after: An
 
 
 def processes_named(pids: list[int]) -> list[int]:
-    """Those of `pids` that still run."""
+    """The processes of `pids` that are still running."""
     return [pid for pid in pids if pathlib.Path(f"/proc/{pid}/status").exists() and not _dead(pid)]
 
 

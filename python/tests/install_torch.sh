@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs torch into a virtual environment: install_torch.sh FOLDER
-# A build for CPUs if pip has one at hand (PIP_FIND_LINKS), otherwise PyPI's with CUDA's libraries (3 GB), without which that one cannot
-# be imported.
+# A build for CPUs if pip finds one (PIP_FIND_LINKS), otherwise the build of PyPI with CUDA's libraries (3 GB), without which it cannot be
+# imported.
 set -euo pipefail
 folder=${1:?usage: install_torch.sh FOLDER}
 pip_install() { timeout 1800 "$folder/bin/pip" install --quiet --no-input "$@"; }

@@ -40,7 +40,7 @@ def wav() -> bytes:
 def video() -> bytes:
     path = DATA / "h264_aac.mp4"
     if not path.exists():
-        pytest.skip("the small videos of tests/media are not there")
+        pytest.skip("the small videos of tests/media are missing")
     return path.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""What users of torch's DataLoader expect: options, epochs, states of jobs."""
+"""Behavior that users of torch's DataLoader expect: options, epochs, states of jobs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("make", [energon.get_savable_loader, energon.get_loader])
 @pytest.mark.parametrize("name", list(ELSEWHERE))
-def test_options_that_live_elsewhere(texts: str, make: Any, name: str) -> None:
+def test_options_of_other_functions(texts: str, make: Any, name: str) -> None:
     with pytest.raises(TypeError, match=f"no option '{name}'.*{ELSEWHERE[name]}"):
         make(dataset_of(texts), **{name: None})
 
@@ -51,7 +51,7 @@ def test_options_that_are_refused(texts: str) -> None:
     for make in (energon.get_savable_loader, energon.get_loader):
         with pytest.raises(ValueError, match="in_order=False is not possible"):
             make(dataset, in_order=False)
-        with pytest.raises(ValueError, match="timeout must be seconds.*-1"):
+        with pytest.raises(ValueError, match="timeout must be in seconds.*-1"):
             make(dataset, timeout=-1)
         with pytest.raises(TypeError, match="unexpected keyword argument 'prefetch'"):
             make(dataset, prefetch=1)
@@ -94,11 +94,11 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
         for epoch in range(2):
             loader.set_epoch(epoch)
             got.append(keys(list(loader)))
-            with pytest.raises(ValueError, match=rf"set_epoch\({epoch}\): .*of epoch {epoch + 1}"):
+            with pytest.raises(ValueError, match=rf"set_epoch\({epoch}\): .*is epoch {epoch + 1}"):
                 loader.set_epoch(epoch)
         take(loader, 1)
-        loader.set_epoch(2)  # within it
-        with pytest.raises(ValueError, match=f"which has {len(whole[2]) - 1} batches to come"):
+        loader.set_epoch(2)  # within the epoch
+        with pytest.raises(ValueError, match=f"which has {len(whole[2]) - 1} batches left"):
             loader.set_epoch(3)
         assert got + [whole[2][:1] + keys(list(loader))] == whole
         state = loader.state_dict()
@@ -113,7 +113,7 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
             loader.set_epoch(1)
     basic = energon.get_loader(dataset_of(texts))
     basic.set_epoch(0)
-    with pytest.raises(ValueError, match="the next loop is of epoch 0"):
+    with pytest.raises(ValueError, match="the next loop is epoch 0"):
         basic.set_epoch(1)
     list(basic)
     basic.set_epoch(1)
@@ -122,14 +122,14 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
 def test_a_loop_that_stops_at_the_last_batch(texts: str, num_workers: int) -> None:
     with loader_of(texts, num_workers=num_workers) as loader:
         whole = keys(list(loader))
-        for epoch in range(1, 3):  # as trainers do that know the length
+        for epoch in range(1, 3):  # like trainers that know the length
             loader.set_epoch(epoch)
             assert keys([batch for _, batch in zip(range(len(loader)), loader)]) == whole
             at_end = loader.state_dict()
             loader.set_epoch(epoch + 1)
         assert keys(take(loader, 2)) == whole[:2] and loader.epoch == 3
     with loader_of(texts, num_workers=num_workers) as loader:
-        loader.load_state_dict(at_end)  # saved in the loop: it goes on to its end
+        loader.load_state_dict(at_end)  # saved in the loop, which continues to its end
         assert list(loader) == [] and loader.epoch == 3
         assert keys(list(loader)) == whole
 
@@ -140,7 +140,7 @@ def test_epochs_of_one_batch(texts: str) -> None:
         assert [len(take(loader, 1)) for _ in range(3)] == [1, 1, 1]
 
 
-def test_states_are_plain(texts: str) -> None:
+def test_states_have_plain_types(texts: str) -> None:
     with loader_of(texts) as loader:
         take(loader, 3)
         state = loader.state_dict()

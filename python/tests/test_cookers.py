@@ -1,4 +1,4 @@
-"""Cookers with file stores and the cache, file stores by themselves, metadatasets."""
+"""Cookers with file stores and the cache, file stores alone, metadatasets."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_cookers_read_files(recipe: str, num_workers: int) -> None:
         assert sample["paths"] == ["data", "arrays", "files"]
         assert sample["__subflavors__"] == {"kind": "cooked"}
         names = [pathlib.Path(source.dataset_path).name for source in sample["__sources__"]]
-        assert names == ["data", "arrays", "data", "files"]  # each file that was read is listed
+        assert names == ["data", "arrays", "data", "files"]  # lists each file that was read
 
 
 def test_stores_end_with_their_call_and_missing_files_are_key_errors(recipe: str) -> None:
@@ -152,7 +152,7 @@ def test_lazy_files_come_from_the_cache(
     assert sorted(numbers) == list(range(60))
     for batch in batches:
         assert list(numpy.asarray(batch["array"])[:, 0, 0]) == list(batch["number"])
-        assert min(batch["folders"]) >= 1  # the cache lies where the pool says
+        assert min(batch["folders"]) >= 1  # the cache is in the folder of the pool
 
 
 def test_cook_crude_sample_may_be_overridden(recipe: str) -> None:
@@ -166,14 +166,14 @@ def test_cook_crude_sample_may_be_overridden(recipe: str) -> None:
         assert take(loader, 1)[0]["note"] == ["wrapped"] * 4
 
 
-def test_cookers_know_what_they_are_for() -> None:
+def test_cookers_match_by_subflavors() -> None:
     one = energon.Cooker(cook_all, has_subflavors={"kind": "cooked"})
     assert one.need_primary and not one.need_cache
     assert one.is_match({"kind": "cooked", "more": 1}) and not one.is_match({"kind": "raw"})
     assert energon.Cooker(lambda sample: sample).is_match({})
 
 
-def test_stores_by_themselves(recipe: str) -> None:
+def test_stores_alone(recipe: str) -> None:
     folder = pathlib.Path(recipe).parent
     store = energon.WebdatasetFileStore(folder / "arrays")
     data, source = store["0007.npy"]
@@ -228,7 +228,7 @@ def test_get_val_datasets(recipe: str) -> None:
         energon.get_val_datasets(recipe, worker_config=config(), batch_size=4, limits=3)
 
 
-def test_metadatasets_can_be_looked_at(recipe: str) -> None:
+def test_metadatasets_can_be_inspected(recipe: str) -> None:
     folder = pathlib.Path(recipe).parent
     (one,) = energon.traverse_metadataset(recipe, split_part="train")
     assert one.path == folder / "data" and one.split_part == "train"

@@ -1,4 +1,4 @@
-"""What docs/energon-compat.md says exists."""
+"""The names in docs/energon-compat.md exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import energon_cpp as energon
 
 ROOT = pathlib.Path(__file__).parents[2]
 LINE = re.compile(r"\| `([\w.*]+)(?:\((.*?)\))?`(?: \(\d+\))? \| (same|differs|absent) \| (.*) \|")
-# Where a name of a module of Energon is here, if not at the same place.
+# Our modules for names that have another module in Energon.
 PLACES = {
     "cache.file_store.": "cache.",
     "flavors.vqa_and_ocr.": "flavors.",
@@ -52,7 +52,7 @@ def find(path: str) -> Any:
 
 
 def parameters_of(found: Any) -> set[str] | None:
-    """None: any."""
+    """The names of the parameters; None means any name."""
     parameters = inspect.signature(found).parameters.values()
     if any(one.kind is one.VAR_KEYWORD for one in parameters) and not inspect.isclass(found):
         named = {one.name for one in parameters}
@@ -84,9 +84,9 @@ def test_absent_names_are_absent() -> None:
                 find(path)
 
 
-def test_the_table_is_that_of_the_package() -> None:
+def test_the_table_lists_the_names_of_the_package() -> None:
     try:
-        found = importlib.util.find_spec("megatron.energon")  # without importing it
+        found = importlib.util.find_spec("megatron.energon")  # without importing the package
     except ModuleNotFoundError:
         found = None
     if found is None:

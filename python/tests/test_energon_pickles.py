@@ -1,4 +1,4 @@
-"""The reader of Energon's pickles: hostile, damaged and foreign files are errors, and nothing of them is run."""
+"""The reader of Energon's pickles: hostile, damaged and foreign files are errors, and their code is not run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def dataset(texts: str) -> energon.Dataset:
 
 @pytest.fixture
 def refused(dataset: energon.Dataset, file: pathlib.Path) -> Callable[[bytes], str]:
-    """Writes the bytes into `file`, and returns the error of its import."""
+    """Writes the bytes to `file`, and returns the error of its import."""
 
     def refuse(content: bytes) -> str:
         file.write_bytes(content)
@@ -58,7 +58,7 @@ def file(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "bad.pt"
 
 
-# --- Pickles as Energon makes them, without it ---
+# --- Pickles like those of Energon, made without it ---
 
 
 class Fields:
@@ -81,7 +81,7 @@ class SavableDatasetState(Fields):
 
 
 def dumps(value: Any, protocol: int = pickle.DEFAULT_PROTOCOL) -> bytes:
-    """A pickle that refers to the classes above by Energon's names."""
+    """A pickle that refers to the classes above by their names in Energon."""
     module = types.ModuleType(LOADER)
     for kind in (SavableDataLoaderState, SavableDatasetCheckpoint, SavableDatasetState):
         setattr(module, kind.__name__, kind)
@@ -102,14 +102,14 @@ def rank(**changes: Any) -> SavableDataLoaderState:
 def test_all_protocols_are_read(
     dataset: energon.Dataset, file: pathlib.Path, protocol: int
 ) -> None:
-    """Up to the end: what is in the tree is compared with the dataset afterwards."""
+    """They are read to the end: the tree is then compared with the dataset."""
     tree = {"__class__": "X", "key": ("Webdataset", 5), "bytes": b"\x00\xff", "none": None}
     file.write_bytes(dumps(rank(tree=tree), protocol))
     with pytest.raises(energon.StateMismatchError, match="a X where this one has"):
         energon.import_energon_state(dataset, file)
 
 
-def test_a_worker_that_had_not_begun_counts_from_its_mark(
+def test_a_worker_that_had_not_started_counts_from_its_mark(
     dataset: energon.Dataset, file: pathlib.Path
 ) -> None:
     """Energon's mark of such a worker is before the first batch, at -1."""
@@ -175,7 +175,7 @@ def test_no_function_is_called(
         ("torch.serialization", "load"),
     ],
 )
-def test_names_are_looked_up_in_a_table_only(
+def test_names_are_looked_up_only_in_a_table(
     refused: Callable[[bytes], str], module: str, name: str
 ) -> None:
     def short(text: str) -> bytes:
@@ -250,7 +250,7 @@ def test_names_of_nested_tuples_are_refused(refused_rank: Callable[..., str]) ->
     assert "the name of an entry is a tuple" in refused_rank(tree={name: 1})
 
 
-def test_texts_that_are_not_unicode_are_refused(refused: Callable[[bytes], str]) -> None:
+def test_strings_that_are_not_unicode_are_refused(refused: Callable[[bytes], str]) -> None:
     surrogate = b"\x8c\x05ab\xed\xb2\x80"
     content = dumps(rank(tree={"x": "PLACE"}), 4).replace(b"\x8c\x05PLACE", surrogate)
     assert "is not UTF-8" in refused(content)
@@ -259,15 +259,15 @@ def test_texts_that_are_not_unicode_are_refused(refused: Callable[[bytes], str])
 @pytest.mark.parametrize(
     "opcode",
     [
-        b"\x8d" + struct.pack("<Q", 1 << 60),  # a text of that many bytes
+        b"\x8d" + struct.pack("<Q", 1 << 60),  # a string of this many bytes
         b"\x8e" + struct.pack("<Q", 1 << 60),  # bytes
         b"\x96" + struct.pack("<Q", 1 << 40),  # a bytearray
         b"\x8b" + struct.pack("<i", (1 << 31) - 1),  # an integer
-        b"Nr" + struct.pack("<I", (1 << 32) - 1),  # a place among what was read
+        b"Nr" + struct.pack("<I", (1 << 32) - 1),  # an index in the memo
         b"\x95" + struct.pack("<Q", 1 << 62),  # a frame
     ],
 )
-def test_sizes_in_a_pickle_are_not_believed(
+def test_sizes_in_a_pickle_are_not_trusted(
     refused: Callable[[bytes], str], opcode: bytes
 ) -> None:
     refused(b"\x80\x04" + opcode + b".")
@@ -291,13 +291,13 @@ def test_zip_files_of_other_kinds_are_refused(refused: Callable[[bytes], str]) -
 def test_a_zip_bomb_is_refused_by_its_size(refused: Callable[[bytes], str]) -> None:
     content = bytearray(zip_of({"a/data.pkl": bytes(1 << 20)}, zipfile.ZIP_DEFLATED))
     sizes = [i for i in range(len(content)) if content[i : i + 4] == struct.pack("<I", 1 << 20)]
-    assert len(sizes) == 2  # in front of the entry, and in the directory
+    assert len(sizes) == 2  # before the entry, and in the directory
     for at in sizes:
         content[at : at + 4] = struct.pack("<I", (1 << 30) + 4)
     assert f"the zip would take {(1 << 30) + 4} bytes" in refused(bytes(content))
     for at in sizes:
         content[at : at + 4] = struct.pack("<I", 10)
-    refused(bytes(content))  # more comes than was claimed
+    refused(bytes(content))  # more bytes than declared
 
 
 def test_many_values_in_a_small_file_are_refused(
@@ -349,15 +349,15 @@ def test_states_with_other_fields_are_refused(
 
 
 def import_of(dataset: energon.Dataset, file: pathlib.Path) -> str:
-    """The error of importing a stored state, all of which are of other data."""
+    """The error of importing a stored state. All stored states belong to other data."""
     with pytest.raises(energon.EnergonError) as raised:
         energon.import_energon_state(dataset, file)
     return str(raised.value)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_was_cut_is_refused(texts: str, file: pathlib.Path, name: str) -> None:
-    """Or read as the whole file, if only what is not needed was cut off."""
+def test_a_truncated_file_is_refused(texts: str, file: pathlib.Path, name: str) -> None:
+    """A file is also read if only unneeded bytes were cut off."""
     dataset = dataset_of(texts, 2 if name == "workers.pickle" else 0)
     content = (STORED / name).read_bytes()
     file.write_bytes(content)
@@ -374,7 +374,7 @@ def test_a_file_that_was_cut_is_refused(texts: str, file: pathlib.Path, name: st
 
 @pytest.mark.parametrize("name", FILES)
 def test_damaged_bytes_are_errors(texts: str, file: pathlib.Path, name: str) -> None:
-    """Whatever comes out of a damaged file, its import ends with an error of the package."""
+    """The import of a damaged file ends with an error of the package, whatever its content."""
     dataset = dataset_of(texts, 2 if name == "workers.pickle" else 0)
     content = (STORED / name).read_bytes()
     draw = random.Random(7)
@@ -399,7 +399,7 @@ def test_files_that_cannot_be_read_are_named(
     refused(os.urandom(1000).replace(b".", b""))
 
 
-def test_a_pipe_is_not_waited_for(dataset: energon.Dataset, file: pathlib.Path) -> None:
+def test_a_pipe_does_not_block(dataset: energon.Dataset, file: pathlib.Path) -> None:
     os.mkfifo(file)
     assert "not a regular file" in import_of(dataset, file)
 

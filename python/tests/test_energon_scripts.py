@@ -1,5 +1,5 @@
-"""Scripts as they are written for Energon, with our import, and the wrapper that Megatron-Bridge
-puts around a loader."""
+"""Scripts written for Energon, with our import, and the wrapper of Megatron-Bridge around a
+loader."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cyclic_iter(loader: Any) -> Iterator[Any]:
 
 
 class EnergonDataloader:
-    """As Megatron-Bridge's: iterates forever, and saves the state of its loader."""
+    """Like the class of Megatron-Bridge: iterates forever, and saves the state of its loader."""
 
     def __init__(self, dataloader: Any) -> None:
         self._dataloader = dataloader
@@ -83,7 +83,7 @@ def test_the_wrapper_of_megatron_bridge(
         loader.restore_state_rank(pickle.loads(saved)["dataloader_state_dict"])
         wrapped = EnergonDataloader(loader)
         assert [next(wrapped).__key__ for _ in range(20)] == rest
-    assert len({tuple(keys) for keys in rest}) > 10  # more than one epoch, and not one batch again
+    assert len({tuple(keys) for keys in rest}) > 10  # more than one epoch, and no batch twice
 
 
 def test_global_states_of_one_rank(texts: str, num_workers: int) -> None:
@@ -100,7 +100,7 @@ def test_global_states_of_one_rank(texts: str, num_workers: int) -> None:
         assert [batch.__key__ for batch in take(loader, 5)] == rest
         with pytest.raises(TypeError, match="save_state_global"):
             loader.restore_state_global(states[0])
-        with pytest.raises(ValueError, match="has 2 ranks, the job has 1"):
+        with pytest.raises(ValueError, match="has 2 ranks, but the job has 1"):
             loader.restore_state_global(states * 2)
 
 
@@ -127,7 +127,7 @@ def test_the_recipe_of_the_readme(texts: str) -> None:
     for number, batch in enumerate(train_loader):
         assert batch.txt == [f"text {int(key)}" for key in batch.__key__]
         seen |= set(batch.__key__)
-        if number == 60:  # it never ends
+        if number == 60:  # the epoch never ends
             break
     train_loader.close()
     assert len(seen) == 60
@@ -223,7 +223,7 @@ def test_one_sample_of_a_batch(texts: str, num_workers: int) -> None:
 
 
 class PackingRecipe(DefaultTaskEncoder[Any, Any, Any, Any]):
-    """The packing recipe of the documentation: the longest that fits, until nothing fits."""
+    """The packing recipe of the documentation: adds the longest sample that fits, until none fits."""
 
     def __init__(self, max_length: int) -> None:
         super().__init__(batch_type=EncodedBatch)
@@ -300,7 +300,7 @@ def test_augmented_encoders(texts: str, num_workers: int) -> None:
     assert not loader_of(texts, plain).dataset.calls_python
 
 
-def test_hooks_that_nothing_would_call_are_errors(texts: str) -> None:
+def test_hooks_that_are_never_called_are_errors(texts: str) -> None:
     class Builds(DefaultTaskEncoder[Any, Any, Any, Any]):
         def build_train_datasets(self, **options: Any) -> Any:
             return super().build_train_datasets(**options)  # type: ignore[misc]
@@ -333,7 +333,7 @@ def test_a_validation_loop(texts: str, num_workers: int) -> None:
     loader.close()
 
 
-def test_samples_and_batches_have_energons_functions() -> None:
+def test_samples_and_batches_have_the_functions_of_energon() -> None:
     @dataclasses.dataclass(kw_only=True, eq=False)
     class More(EncodedSample):
         extra: int = 0

@@ -1,4 +1,4 @@
-"""import_energon_state(): states that the real megatron-energon saved go on (energon_states/stored), others are refused."""
+"""import_energon_state() continues states that the real megatron-energon saved (energon_states/stored), and refuses others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def dataset_of(data: str, file: str, rank: int = 0, **changes: Any) -> energon.Dataset:
-    """As the job whose state is in `file`. `changes`: of its options."""
+    """The dataset of the job whose state is in `file`, with `changes` of its options."""
     of = {
         "shuffled.pt": {"shuffle_buffer_size": 5, "max_samples_per_sequence": 6},
         "workers.pickle": {},
@@ -78,7 +78,7 @@ def numbers(batches: list[Any]) -> list[list[int]]:
 
 
 def follow(dataset: energon.Dataset, state: energon.LoaderState, count: int) -> list[list[int]]:
-    """The next batches, over the ends of epochs."""
+    """The next batches, across the ends of epochs."""
     batches: list[Any] = []
     with energon.get_savable_loader(dataset) as loader:
         loader.restore_state_rank(state)
@@ -88,7 +88,7 @@ def follow(dataset: energon.Dataset, state: energon.LoaderState, count: int) -> 
 
 
 @pytest.mark.parametrize("file", list(EXPECTED))
-def test_stored_states_go_on(data: str, file: str) -> None:
+def test_stored_states_continue(data: str, file: str) -> None:
     states = energon.import_energon_state(dataset_of(data, file), str(STORED / file))
     assert len(states) == len(EXPECTED[file]["ranks"])
     for rank, expected in enumerate(EXPECTED[file]["ranks"]):
@@ -105,7 +105,7 @@ def test_files_may_be_paths_and_lists(data: str) -> None:
     assert energon.import_energon_state(dataset, [path]) == states
 
 
-def test_a_promise_that_functions_skip_nothing_calls_none(data: str) -> None:
+def test_no_function_is_called_if_functions_never_skip(data: str) -> None:
     calls = []
 
     class Counting(Raw):
@@ -123,17 +123,17 @@ def test_a_promise_that_functions_skip_nothing_calls_none(data: str) -> None:
 
 
 def write_offset(file: pathlib.Path, offset: int, workers: int = 1) -> None:
-    """Writes a state in which each worker delivered `offset` batches since it began."""
+    """Writes a state in which each worker has delivered `offset` batches since its start."""
     worker = SavableDatasetCheckpoint(state=None, offset=offset + 1)
     fields = {"worker_states": [worker] * workers, "next_worker_id": 0, "micro_batch_size": 4}
     file.write_bytes(dumps(SavableDataLoaderState(**fields)))
 
 
 @pytest.mark.parametrize("encoder", [Raw(), Skipping(), Packing()])
-def test_batches_since_the_state_are_passed_over(
+def test_batches_since_the_state_are_skipped(
     data: str, tmp_path: pathlib.Path, encoder: Any
 ) -> None:
-    """By real batches, where a function leaves samples out."""
+    """If a function leaves samples out, the batches are made and dropped."""
     options: dict[str, Any] = {"task_encoder": encoder, "num_workers": 2, "shuffle_buffer_size": 5}
     if isinstance(encoder, Packing):
         options["packing_buffer_size"] = 10
@@ -167,7 +167,7 @@ def test_random_numbers_stay_as_they_are(data: str) -> None:
         ({"parallel_shard_iters": 4}, "16 slices open at a time, this job 4"),
         ({"virtual_epoch_length": 5}, "check the length of virtual epochs"),
         ({"seed_offset": 3}, "check the seed offset"),
-        ({"num_workers": 2}, "of 0 workers, the worker configuration of the dataset has 2"),
+        ({"num_workers": 2}, "have 0 workers, but the worker configuration of the dataset has 2"),
         ({"repeat": False}, "whether it is repeated"),
     ],
 )
@@ -195,7 +195,7 @@ def test_other_data_and_ranks_are_refused(data: str, texts: str) -> None:
         energon.import_energon_state(dataset, STORED / "ranks_of_old_torch.pt")
 
 
-def test_errors_of_functions_leave_the_import(data: str) -> None:
+def test_errors_of_functions_end_the_import(data: str) -> None:
     class Failing(Raw):
         @energon.stateless
         def encode_sample(self, sample: Any) -> Any:

@@ -50,7 +50,7 @@ def test_a_handler_gets_each_failure(
         assert numbers(list(loader)) == WANTED
     lines = sorted(log.read_text().splitlines())
     wanted = [f"bad number {i}|{i:04}|shard_{i // 20}.tar" for i in range(0, 60, 7)]
-    assert lines == sorted(wanted)  # each once; SkipSample does not reach it
+    assert lines == sorted(wanted)  # each failure once; SkipSample does not reach the handler
 
 
 def test_generators_and_batches_reach_the_handler(texts: str) -> None:
@@ -106,7 +106,7 @@ def test_native_stages_reach_the_handler(num_workers: int, tmp_path: pathlib.Pat
             list(loader)
 
 
-def test_what_a_handler_raises_ends_the_stream(texts: str, num_workers: int) -> None:
+def test_an_exception_of_a_handler_ends_the_stream(texts: str, num_workers: int) -> None:
     def handler(error: Exception, sample: Any, sources: Any) -> None:
         raise ArithmeticError("enough") from error
 
@@ -117,7 +117,7 @@ def test_what_a_handler_raises_ends_the_stream(texts: str, num_workers: int) -> 
                 list(loader)
 
 
-def test_fatal_errors_pass_the_handler(texts: str, num_workers: int) -> None:
+def test_fatal_errors_bypass_the_handler(texts: str, num_workers: int) -> None:
     class Fatal(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
         def encode_sample(self, sample: Any) -> Any:
             raise energon.FatalSampleError.from_sample(sample, "over")
@@ -139,7 +139,7 @@ def test_log_exception_names_the_sample(texts: str, capsys: pytest.CaptureFixtur
     assert "in encode_sample" in out and "shard_1.tar" in out and "__key__: '0021'" in out
 
 
-def test_tolerance_is_of_the_function(texts: str, num_workers: int) -> None:
+def test_tolerance_belongs_to_the_function(texts: str, num_workers: int) -> None:
     class Fails(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
         @energon.stateless(failure_tolerance=3)
         def encode_sample(self, sample: Any) -> Any:
@@ -215,7 +215,7 @@ def test_batches_are_logged(texts: str, tmp_path: pathlib.Path) -> None:
         assert len([line for line in lines if json.loads(line)["t"] == "yield_batch"]) == wanted
 
 
-def test_arguments_that_there_are_not_say_what_to_use(texts: str) -> None:
+def test_errors_of_unknown_arguments_name_an_alternative(texts: str) -> None:
     with pytest.raises(TypeError, match=r"decoder = SampleDecoder\(image_decode"):
         energon.get_train_dataset(
             texts, worker_config=config(), batch_size=1, image_decode="torchrgb")  # fmt: skip
@@ -223,6 +223,6 @@ def test_arguments_that_there_are_not_say_what_to_use(texts: str) -> None:
         energon.get_val_dataset(texts, worker_config=config(), batch_size=1, color=1)
     with pytest.raises(TypeError, match="YAML file"):
         energon.get_val_dataset({}, worker_config=config(), batch_size=1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="worker_config must be that of the dataset"):
+    with pytest.raises(ValueError, match="worker_config must equal that of the dataset"):
         dataset = energon.get_val_dataset(texts, worker_config=config(), batch_size=1)
         energon.get_loader(dataset, worker_config=config(rank=1, world_size=2))

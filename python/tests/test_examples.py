@@ -1,4 +1,4 @@
-"""The scripts of python/examples, where torch is installed."""
+"""The scripts of python/examples, if torch is installed."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_epochs_and_lengths(texts: str, num_workers: int) -> None:
         assert len(loader) == 5 == len(list(loader)) == len(list(loader))
 
 
-def test_a_loop_goes_on_after_break(texts: str, num_workers: int) -> None:
+def test_a_loop_continues_after_break(texts: str, num_workers: int) -> None:
     with loader_of(texts, num_workers=num_workers) as loader:
         whole = keys(list(loader))
         parts = keys(take(loader, 3)) + keys(take(loader, 4)) + keys(list(loader))
@@ -70,7 +70,7 @@ def test_state_dict_before_during_and_after(texts: str, num_workers: int) -> Non
         assert keys(list(loader)) == whole[4:]
         loader.load_state_dict(after)
         assert keys(list(loader)) == whole
-        with pytest.raises(ValueError, match="no state of a loader"):
+        with pytest.raises(ValueError, match="not the state of a loader"):
             loader.load_state_dict({"epoch": 1})
 
 
@@ -146,9 +146,9 @@ def test_basic_loader(texts: str, num_workers: int) -> None:
             assert not hasattr(loader, name)
 
 
-# What three loops over get_loader() of megatron-energon 7.4.1 deliver of the same data: workers, batch
-# size, options, the batches after which each loop ends with a break (None: it runs to its end), and
-# the first numbers of each loop.
+# The results of three loops over get_loader() of megatron-energon 7.4.1 with the same data: workers,
+# batch size, options, the batches after which each loop ends with a break (None means that it runs to
+# its end), and the first numbers of each loop.
 VIRTUAL: dict[str, Any] = {"virtual_epoch_length": 2}
 BUFFERED: dict[str, Any] = {
     "virtual_epoch_length": 3,
@@ -169,7 +169,7 @@ LOOPS_OF_ENERGON: list[tuple[int, int, dict[str, Any], int | None, str]] = [
 @pytest.mark.parametrize(
     ("workers", "batch_size", "options", "stop_after", "expected"), LOOPS_OF_ENERGON
 )
-def test_loops_continue_as_energons_do(
+def test_loops_continue_as_in_energon(
     texts: str,
     workers: int,
     batch_size: int,
@@ -213,7 +213,7 @@ def test_loops_lose_and_repeat_no_batch(
             assert len(got) > 12
 
 
-def test_a_validation_loop_after_a_break_is_the_rest_of_the_set(
+def test_a_validation_loop_after_a_break_delivers_the_rest(
     texts: str, num_workers: int
 ) -> None:
     dataset = energon.get_val_dataset(texts, worker_config=config(num_workers), batch_size=7)
@@ -255,8 +255,8 @@ def test_timeouts_without_a_limit(texts: str, option: str, seconds: Any) -> None
 
 @pytest.mark.parametrize("seconds", [float("nan"), -1, float("-inf")])
 @pytest.mark.parametrize("option", ["timeout", "watchdog_timeout_seconds"])
-def test_timeouts_that_are_none(texts: str, option: str, seconds: float) -> None:
-    with pytest.raises(ValueError, match="timeout must be seconds, 0 or None for no limit"):
+def test_invalid_timeouts(texts: str, option: str, seconds: float) -> None:
+    with pytest.raises(ValueError, match="timeout must be in seconds, 0 or None for no limit"):
         loader_of(texts, loader={option: seconds})
 
 
@@ -355,7 +355,7 @@ def test_going_back(texts: str, num_workers: int) -> None:
 def test_going_back_over_the_end_of_an_epoch(texts: str, num_workers: int) -> None:
     with loader_of(texts, num_workers=num_workers) as loader:
         first, second = keys(list(loader)), keys(list(loader))
-        # 60 samples in batches of 4; the last batch of each of two workers is a partial one.
+        # 60 samples in batches of 4; the last batch of each of the two workers is partial.
         assert len(first) == (16 if num_workers == 2 else 15)
         loader.rewind(12)
         assert keys(list(loader)) == first[12:]

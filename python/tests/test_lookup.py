@@ -1,4 +1,4 @@
-"""Samples by their keys: get, restore_sample, which_step, which_keys."""
+"""Finding samples by key: get, restore_sample, which_step, which_keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import energon_cpp as energon
 
 
 class Doubling(energon.DefaultTaskEncoder):
-    """One sample from one: the order does not depend on it."""
+    """Makes one sample from one, so the order does not depend on the function."""
 
     def encode_sample(self, sample: Any) -> Any:
         own = energon.basic_sample_keys(sample)
@@ -23,7 +23,7 @@ class Doubling(energon.DefaultTaskEncoder):
 
 
 class Skipping(energon.DefaultTaskEncoder):
-    """Leaves out every fifth sample, one way or the other."""
+    """Leaves out every fifth sample, by SkipSample or by an error."""
 
     def encode_sample(self, sample: Any) -> Any:
         number = sample["json"]["number"]
@@ -50,13 +50,13 @@ class Packing(energon.DefaultTaskEncoder):
 
 
 def run_job(path: str, encoder: Any, steps: int, **options: Any) -> tuple[Any, list[Any]]:
-    """The loader after `steps` batches, and these."""
+    """Returns the loader after `steps` batches, and the batches."""
     loader = loader_of(path, encoder, training=True, shuffle_buffer_size=7, **options)
     return loader, take(loader, steps)
 
 
 class Making(energon.DefaultTaskEncoder):
-    """Samples of buffers that the function makes."""
+    """Samples of buffers that the function creates."""
 
     def encode_sample(self, sample: Any) -> Any:
         return {**energon.basic_sample_keys(sample), "made": bytes(20_000)}
@@ -71,7 +71,7 @@ def keys_of(batch: Any) -> list[str]:
     return list(batch["__key__"])
 
 
-def test_get_gives_the_stored_parts(texts: str) -> None:
+def test_get_returns_the_stored_parts(texts: str) -> None:
     sample = energon.get(texts, "0021")
     assert isinstance(sample, energon.CrudeSample)
     assert sample["txt"] == b"text 21"
@@ -83,12 +83,12 @@ def test_get_gives_the_stored_parts(texts: str) -> None:
     assert energon.get(dataset, "0021")["txt"] == b"text 21"
 
 
-def test_get_names_the_key_that_is_not_there(texts: str) -> None:
+def test_get_names_a_missing_key(texts: str) -> None:
     with pytest.raises(energon.NotFoundError, match="9999"):
         energon.get(texts, "9999")
 
 
-def test_which_keys_and_which_step_say_what_was_delivered(texts: str, num_workers: int) -> None:
+def test_which_keys_and_which_step_list_deliveries(texts: str, num_workers: int) -> None:
     loader, batches = run_job(texts, Doubling(), 20, num_workers=num_workers)
     state = loader.save_state_rank()
     loader.close()
@@ -108,7 +108,7 @@ def test_which_keys_and_which_step_say_what_was_delivered(texts: str, num_worker
     assert {one.key for one in found} == {wanted}
 
 
-def test_samples_that_were_left_out_are_known(texts: str, num_workers: int) -> None:
+def test_skipped_samples_are_taken_into_account(texts: str, num_workers: int) -> None:
     loader, batches = run_job(texts, Skipping(), 30, num_workers=num_workers, on_error="skip")
     state = loader.save_state_rank()
     later = take(loader, 2)
@@ -122,12 +122,12 @@ def test_samples_that_were_left_out_are_known(texts: str, num_workers: int) -> N
     assert found == [step for step, batch in enumerate(batches) if wanted in keys_of(batch)]
     assert energon.which_keys(loader.dataset, state, 31)[0].keys == keys_of(later[1])
     other = loader_of(texts, Doubling(), training=True, shuffle_buffer_size=7).dataset
-    if num_workers == 0:  # else the layout differs, too
+    if num_workers == 0:  # otherwise the layout differs, too
         with pytest.raises(energon.StateMismatchError, match="SkipSample"):
             energon.which_keys(other, state, 0)
 
 
-def test_a_step_to_come_is_told_too(texts: str) -> None:
+def test_a_future_step_is_found_too(texts: str) -> None:
     loader, before = run_job(texts, Doubling(), 3)
     state = loader.save_state_rank()
     later = energon.which_keys(loader.dataset, state, 5)[0]

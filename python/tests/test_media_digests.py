@@ -1,4 +1,4 @@
-"""The normal build decodes media as wheel/media_digests.txt says; a wheel is compared with that."""
+"""The normal build decodes media as listed in wheel/media_digests.txt, with which a wheel is compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = sorted(media_digests.IMAGES | media_digests.SOUND_AND_VIDEO)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_normal_build_decodes_as_the_list_says(kind: str) -> None:
+def test_normal_build_decodes_as_listed(kind: str) -> None:
     files = media_digests.media_files(FOLDERS, {kind})
     assert files != []
     lines = [line for path in files for line in media_digests.lines_of(path)]

@@ -1,4 +1,4 @@
-"""Keywords and docstrings of the public functions against the table of options."""
+"""Keywords and docstrings of the public functions match the table of options."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FUNCTIONS = {
     "config": energon.WorkerConfig,
 }
 
-# Their values are not those of C++, as in Energon or torch, so their texts are their own.
-OWN_TEXTS = {
+# Their values differ from C++, as in Energon or torch, so they have their own sentences.
+OWN_SENTENCES = {
     "batch_drop_last",
     "exclude_files",
     "on_error",
@@ -41,7 +41,7 @@ def table() -> list[dict[str, Any]]:
 
 
 def documented(function: Any) -> dict[str, str]:
-    """The entries under Args: of the docstring."""
+    """The entries of the docstring under Args."""
     _, _, text = (inspect.getdoc(function) or "").partition("\nArgs:\n")
     entries = re.findall(r"^    (\w+): ((?:.|\n(?!    \w+: ))*)", text, re.MULTILINE)
     return {name: " ".join(entry.split()) for name, entry in entries}
@@ -55,7 +55,7 @@ def functions_of(row: dict[str, Any]) -> list[str]:
     return [use for use in ("train", "val") if row[use]]
 
 
-def test_each_keyword_is_a_parameter_where_the_option_has_a_use() -> None:
+def test_each_keyword_is_a_parameter_of_functions_that_use_it() -> None:
     for row in table():
         for use, function in FUNCTIONS.items():
             expected = use in functions_of(row)
@@ -68,11 +68,11 @@ def test_docstrings_have_the_sentences_of_the_table() -> None:
         for use in functions_of(row):
             entry = documented(FUNCTIONS[use]).get(row["keyword"], "")
             text = row["description"] + "."
-            assert entry == text or (entry and row["keyword"] in OWN_TEXTS), (use, text)
+            assert entry == text or (entry and row["keyword"] in OWN_SENTENCES), (use, text)
 
 
 @pytest.mark.parametrize("use", FUNCTIONS)
-def test_docstrings_describe_parameters_only(use: str) -> None:
+def test_docstrings_describe_only_parameters(use: str) -> None:
     parameters = inspect.signature(FUNCTIONS[use]).parameters
     assert set(documented(FUNCTIONS[use])) <= set(parameters)
 

@@ -10,7 +10,7 @@ import import_cost  # noqa: E402
 
 
 def test_import_loads_no_library_and_is_fast(tmp_path) -> None:
-    options = ("-X", f"pycache_prefix={tmp_path}")  # compiled once, as that of an installed package
+    options = ("-X", f"pycache_prefix={tmp_path}")  # compiled once, like an installed package
     seconds, foreign = import_cost.import_cost(*options)
     assert foreign == []
     assert seconds < 0.2, import_cost.slowest_imports(*options)
@@ -22,7 +22,7 @@ def test_all_public_names_exist() -> None:
     assert all(hasattr(energon, name) for name in energon.__all__)
 
 
-def test_errors_are_what_python_expects(texts: str, tmp_path) -> None:
+def test_errors_are_builtin_exceptions_too(texts: str, tmp_path) -> None:
     import pytest
     from conftest import config
 
@@ -41,7 +41,7 @@ def test_errors_are_what_python_expects(texts: str, tmp_path) -> None:
 
 
 def test_public_names_are_listed() -> None:
-    """In a list that type checkers understand: else a user's `energon.Batch` is an error."""
+    """Type checkers need a list that they understand: otherwise `energon.Batch` is an error."""
     import types
 
     names = {

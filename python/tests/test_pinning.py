@@ -1,4 +1,4 @@
-"""pin_memory=True: what is copied to page-locked memory, when, and what becomes of the rest."""
+"""pin_memory=True: which values are copied to page-locked memory, when, and which are not."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ torch = pytest.importorskip("torch")
 
 
 class FakeCuda:
-    """Stands for CUDA, on a machine without one: copies into plain memory, and keeps account."""
+    """Replaces CUDA on a machine without it: copies into plain memory, and records the copies."""
 
     def __init__(self) -> None:
-        self.copies: list[tuple[int, int]] = []  # data pointers: of the tensor, of its copy
+        self.copies: list[tuple[int, int]] = []  # data pointers of the tensor and of its copy
         self.asked_by: list[int] = []  # process ids
 
     def is_available(self) -> bool:
@@ -34,7 +34,7 @@ class FakeCuda:
 
     def pinned(self, tensor: Any) -> Any:
         if any(tensor.data_ptr() == copy for _, copy in self.copies):
-            return tensor  # as torch: it is pinned
+            return tensor  # as in torch, it is pinned
         copy = tensor.clone()
         self.copies.append((tensor.data_ptr(), copy.data_ptr()))
         return copy
@@ -48,7 +48,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
 
 
 class Own:
-    """Pins itself."""
+    """Has its own pin_memory()."""
 
     def pin_memory(self) -> str:
         return "own"
@@ -82,10 +82,10 @@ class OwnDataclass(Own):
     tensor: Any
 
 
-def test_what_is_pinned(cuda: FakeCuda) -> None:
+def test_pinned_values(cuda: FakeCuda) -> None:
     tensors = [torch.full((3,), i) for i in range(8)]
     a, b, c, d, e, f, g, h = tensors
-    user_dict = collections.UserDict({"a": g, "text": "x"})  # as batches of tokenizers
+    user_dict = collections.UserDict({"a": g, "text": "x"})  # like batches of tokenizers
     value = {
         "list": [a, 1, None, b"x", "tensor"],
         "tuple": (b, ("deep", c)),
@@ -107,10 +107,10 @@ def test_what_is_pinned(cuda: FakeCuda) -> None:
     assert len(cuda.copies) == 8 and again["named"].one is made["named"].one
 
 
-def test_objects_that_pin_themselves(cuda: FakeCuda) -> None:
+def test_objects_with_their_own_pin_memory(cuda: FakeCuda) -> None:
     made = pinned([Own(), OwnDataclass(torch.zeros(1)), PinsItself(image=torch.zeros(1))], cuda)
     assert made == ["own", "own", "of its class"] and cuda.copies == []
-    assert pinned(torch.Tensor, cuda) is torch.Tensor, "a class is no tensor"
+    assert pinned(torch.Tensor, cuda) is torch.Tensor, "a class is not a tensor"
 
 
 def test_tensors_that_cannot_be_pinned() -> None:
@@ -122,13 +122,13 @@ def test_tensors_that_cannot_be_pinned() -> None:
 
 
 class Big(energon.TaskEncoder[Any, Any, Any, Any]):
-    """Tensors of 1 MiB with the number of the sample."""
+    """Tensors of 1 MiB, filled with the number of the sample."""
 
     def encode_sample(self, sample: Any) -> Any:
         return {"x": torch.full((1 << 18,), sample["json"]["number"], dtype=torch.int32)}
 
 
-def test_cuda_is_asked_once_by_the_trainer_after_the_fork(
+def test_the_trainer_checks_for_cuda_once_after_the_fork(
     texts: str, num_workers: int, cuda: FakeCuda
 ) -> None:
     with loader_of(texts, Big(), num_workers=num_workers, loader={"pin_memory": True}) as loader:
@@ -189,9 +189,9 @@ def test_on_a_device_all_tensors_are_pinned(texts: str, num_workers: int) -> Non
             assert all(batch["x"].is_pinned() for batch in loader)
 
 
-def test_bytes_arrive_right_when_batches_are_dropped_before_their_copy(texts: str) -> None:
-    """The device is kept busy, so that asynchronous copies on two streams begin long after their
-    batch was dropped; the arena is small, so that workers write over its memory at once."""
+def test_bytes_are_intact_if_batches_are_dropped_before_their_copy(texts: str) -> None:
+    """The device is kept busy, so that asynchronous copies on two streams start long after their
+    batch was dropped. The arena is small, so that workers overwrite its memory at once."""
     needs_cuda()
     options: dict[str, Any] = {"pin_memory": True, "arena_limit_bytes": 32 << 20}
     side = torch.cuda.Stream()

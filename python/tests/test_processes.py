@@ -1,4 +1,4 @@
-"""What goes wrong when a Python process forks, as tests. Each runs in a process of its own, with a limit of time."""
+"""Problems of forking Python processes. Each test runs in its own process, with a time limit."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_no_process_is_left(texts: str, end: str) -> None:
     assert gone(pids)
 
 
-def test_cycles_and_globals_end_without_output(texts: str) -> None:
+def test_cycles_and_global_variables_end_without_output(texts: str) -> None:
     code = """
         class Trainer:
             def __init__(self):
@@ -212,7 +212,7 @@ def test_a_daemon_thread_in_next_at_exit(texts: str) -> None:
     assert succeed(texts, code) == ""
 
 
-def test_threads_share_a_loader_badly_but_safely(texts: str) -> None:
+def test_threads_share_a_loader_safely(texts: str) -> None:
     code = """
         def work(sample):
             time.sleep(0.01)
@@ -308,19 +308,19 @@ def test_ctrl_c_interrupts_a_wait_soon(texts: str) -> None:
         assert process.stdout is not None
         for wait in range(9):
             assert process.stdout.readline() == "ready\n"
-            time.sleep(0.3 + 0.013 * wait)  # at any moment of the interval of the checks
+            time.sleep(0.3 + 0.013 * wait)  # at any moment within the interval of the checks
             sent = time.time()
             process.send_signal(signal.SIGINT)
             delays.append(float(process.stdout.readline()) - sent)
 
     ran = run(texts, code, signal_after=interrupt)
     assert ran.code == 0, ran
-    # A busy machine may be late once or twice.
+    # A busy machine may be slow once or twice.
     assert sorted(delays)[6] < 0.1, delays
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_prints_come_once(
+def test_output_is_printed_once(
     texts: str, unbuffered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)

@@ -1,4 +1,4 @@
-"""The program energon in the package, and the version of both."""
+"""The program energon in the package, and their common version."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_the_module_is_the_program(texts: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "text 3", "")
 
 
-def test_its_exit_code_and_messages_come_through() -> None:
+def test_its_exit_code_and_messages_are_passed_on() -> None:
     done = run_module("nothing")
     assert done.returncode == 2
     assert done.stdout == ""
     assert "energon: " in done.stderr and "nothing" in done.stderr
 
 
-def test_there_is_one_version() -> None:
+def test_the_versions_are_equal() -> None:
     build = (ROOT / "CMakeLists.txt").read_text()
     project = re.search(r"project\(energon VERSION ([0-9.]+)", build)
     assert project is not None
@@ -45,7 +45,7 @@ def test_there_is_one_version() -> None:
     assert found is not None and found["value"] == energon.__version__
 
 
-def test_a_source_distribution_is_refused_in_words() -> None:
+def test_the_error_of_a_source_distribution_names_the_alternative() -> None:
     pytest.importorskip("scikit_build_core")
     code = "import backend; print(backend.build_wheel.__name__); backend.build_sdist('nowhere')"
     done = subprocess.run(
@@ -59,11 +59,11 @@ def test_a_source_distribution_is_refused_in_words() -> None:
     assert "pip install ./python" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_package_without_the_program_says_so(
+def test_the_error_of_a_package_without_the_program(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     from energon_cpp import _program
 
     monkeypatch.setattr(_program, "_FILE", tmp_path / "energon")
-    with pytest.raises(SystemExit, match="No such file.*install it again"):
+    with pytest.raises(SystemExit, match="No such file.*reinstall it"):
         _program.main()

@@ -51,7 +51,7 @@ def test_functions_and_loops_get_typed_samples(typed: str, num_workers: int) -> 
     assert sample.__subflavors__ == {"kind": "text", "level": 3}
 
 
-def test_cookers_are_for_crude_samples_only(typed: str) -> None:
+def test_cookers_are_only_for_crude_samples(typed: str) -> None:
     class Cooks(energon.DefaultTaskEncoder):
         cookers = [energon.Cooker(lambda sample: 1 / 0)]
 
@@ -106,7 +106,7 @@ splits:
 
 
 def joined(typed: str, *kind: str) -> str:
-    """A metadataset that joins `typed` with a copy whose samples are of another kind."""
+    """A metadataset that joins `typed` with a copy whose samples have another type."""
     folder = pathlib.Path(typed).parent
     shutil.copytree(typed, folder / "other", dirs_exist_ok=True)
     command = [PROGRAM, "prepare", str(folder / "other"), "--split-parts", "train:.*"]

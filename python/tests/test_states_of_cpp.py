@@ -1,4 +1,4 @@
-"""One state file for both languages: saved by the C++ program, continued in Python, and the other way round."""
+"""One state file for both languages: saved by the C++ program and continued in Python, and vice versa."""
 
 from __future__ import annotations
 

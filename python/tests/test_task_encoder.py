@@ -54,7 +54,7 @@ def test_objects_pass_from_function_to_function(texts: str, num_workers: int) ->
     class Keeps(Numbers):
         def encode_sample(self, sample: Any) -> Any:
             encoded = super().encode_sample(sample)
-            encoded.function = lambda: encoded.number  # what no process boundary would let pass
+            encoded.function = lambda: encoded.number  # could not cross the boundary of a process
             return encoded
 
         def batch(self, samples: list[Any]) -> Any:
@@ -312,7 +312,7 @@ def test_skipped_and_failed_samples(texts: str, num_workers: int) -> None:
 
 
 class Broken(Exception):
-    """Can be pickled, but not made again."""
+    """Can be pickled, but not unpickled."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
@@ -328,7 +328,7 @@ def raising(error: Any) -> Any:
     return Raises()
 
 
-def test_exceptions_have_type_place_and_traceback(texts: str, num_workers: int) -> None:
+def test_exceptions_have_type_location_and_traceback(texts: str, num_workers: int) -> None:
     with loader_of(texts, raising(KeyError("gone")), num_workers=num_workers) as loader:
         with pytest.raises(KeyError, match="gone") as raised:
             list(loader)
@@ -362,7 +362,7 @@ class Exiting(Exception):
 
 
 class Remade(Exception):
-    """Its pickle makes something that cannot be raised."""
+    """Unpickling it gives an object that cannot be raised."""
 
     def __reduce__(self) -> Any:
         return int, (3,)
@@ -402,7 +402,7 @@ def test_exits_of_signal_handlers_end_the_process(texts: str) -> None:
 
 
 @pytest.mark.parametrize("error", [Exiting("bad luck"), Remade("bad luck")], ids=["exits", "int"])
-def test_exceptions_that_cannot_be_made_again(texts: str, num_workers: int, error: Any) -> None:
+def test_exceptions_that_cannot_be_unpickled(texts: str, num_workers: int, error: Any) -> None:
     with loader_of(texts, raising(error), num_workers=num_workers) as loader:
         with pytest.raises(energon.UserFunctionError, match=f"{type(error).__name__}: bad luck"):
             list(loader)
@@ -414,7 +414,7 @@ class Draws(Numbers):
         return {"number": sample["json"]["number"], "drawn": numpy.array(drawn)}
 
 
-def test_random_numbers_are_the_samples_own(texts: str) -> None:
+def test_random_numbers_depend_on_the_sample(texts: str) -> None:
     def run(num_workers: int, seed: int = 0) -> dict[int, list[float]]:
         dataset = energon.get_val_dataset(
             texts, worker_config=config(num_workers, seed_offset=seed, logical_shards=2),
@@ -442,7 +442,7 @@ def test_functions_in_this_process_leave_its_random_numbers_alone(texts: str) ->
         batch = take(loader, 2)[0]
     assert [random.random(), numpy.random.rand()] == expected
     again = loader.restore_sample(batch.__restore_key__)
-    assert [random.random(), numpy.random.rand()] != expected  # those that come next
+    assert [random.random(), numpy.random.rand()] != expected  # the next numbers
     assert numpy.array_equal(again["drawn"], batch["drawn"])
     random.seed(5)
     numpy.random.seed(5)
@@ -464,7 +464,7 @@ def test_restored_batches_have_the_same_random_numbers(texts: str, num_workers: 
 
 
 class DrawsGroups(energon.DefaultTaskEncoder):
-    """No function before it is seeded."""
+    """No earlier function is seeded."""
 
     def batch_group_criterion(self, sample: Any) -> Any:
         return random.randrange(3), None
@@ -480,7 +480,7 @@ class DrawsPacks(energon.DefaultTaskEncoder):
 
 
 @pytest.mark.parametrize("encoder, packing", [(DrawsGroups(), None), (DrawsPacks(), 10)])
-def test_groups_and_packs_draw_the_same_again(
+def test_groups_and_packs_draw_the_same_numbers_again(
     texts: str, num_workers: int, encoder: Any, packing: Any
 ) -> None:
     def made() -> Any:
@@ -535,12 +535,12 @@ EQUAL_GROUPS: list[Any] = [
 ]  # fmt: skip
 
 
-def test_groups_are_those_of_a_dict() -> None:
+def test_groups_are_equal_as_in_a_dict() -> None:
     texts = [_values.group_text(group) for group in GROUPS]
     assert len(set(texts)) == len(set(GROUPS)) == len(GROUPS)
     assert len({_values.group_text(group) for group in EQUAL_GROUPS}) == 1
     assert _values.group_text((True, "a")) == _values.group_text((1, numpy.str_("a")))
-    # As states have them.
+    # The strings in states.
     assert [_values.group_text(group) for group in ("odd", 1, None, (1, "a"))] == [
         "odd", "1", "None", "(1, 'a')"]  # fmt: skip
 
@@ -554,8 +554,8 @@ def test_groups_by_keys_of_any_type(texts: str, num_workers: int) -> None:
 @pytest.mark.parametrize(
     "returned, text",
     [
-        ((object(), None), "has no value, only an address: <object object"),
-        ((lambda: 1, None), "has no value, only an address"),
+        ((object(), None), "is identified only by its address: <object object"),
+        ((lambda: 1, None), "is identified only by its address"),
         (([1], None), r"cannot be hashed: list \[1\]; return a str"),
         (((1, [2]), None), "cannot be hashed: list"),
         ((float("nan"), None), "nan as a group"),
@@ -594,7 +594,7 @@ def test_packs_of_samples_that_are_integers(texts: str, num_workers: int) -> Non
     assert sorted(sum(packs, [])) == sorted((7 * n) % 60 for n in range(60))
     packs = packs_of(texts, lambda n: 5, lambda samples: [samples[:3], samples[3:]], num_workers)
     assert packs[0] == [5] * 3 and sum(packs, []) == [5] * 60
-    with pytest.raises(ValueError, match="samples that it was given.*not new ones: int 100000"):
+    with pytest.raises(ValueError, match="samples that it received.*not new samples: int 100000"):
         packs_of(texts, lambda n: n, lambda samples: [[samples[0] + 10**5]], num_workers)
 
 
@@ -621,9 +621,9 @@ def test_packs_by_positions(texts: str, num_workers: int) -> None:
 @pytest.mark.parametrize(
     "selected, error, text",
     [
-        ([[-1]], ValueError, "returned the position -1; it was given 20 samples, so positions are 0 to 19"),
+        ([[-1]], ValueError, "returned the position -1, but it received 20 samples, so positions are 0 to 19"),
         ([[20]], ValueError, "returned the position 20"),
-        ([["x"]], ValueError, "must return samples that it was given, or their positions, not new ones: str 'x'"),
+        ([["x"]], ValueError, "must return samples that it received, or their positions, not new samples: str 'x'"),
         ([1, 2], TypeError, r"must return a list of packs, each a list of samples, not list \[1, 2\]"),
         (None, TypeError, "must return a list of packs, .*not NoneType None"),
     ],

@@ -1,4 +1,4 @@
-"""With torch, where it is installed."""
+"""Tests with torch, if it is installed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_states_are_read_with_weights_only(texts: str) -> None:
         assert torch.load(file, weights_only=True) == {"dataloader_state_dict": state}
 
 
-def test_tensors_arrive_as_they_were(texts: str, num_workers: int) -> None:
+def test_tensors_arrive_unchanged(texts: str, num_workers: int) -> None:
     with loader_of(texts, Returns(tensors()), num_workers=num_workers) as loader:
         arrived = take(loader, 1)[0]["tensors"]
     for tensor, got in zip(tensors(), arrived, strict=True):
@@ -121,7 +121,7 @@ def test_native_tensors_are_torch_tensors(arrays: str, num_workers: int) -> None
     assert sorted(numbers.tolist()) == list(range(60))
     moved = batches[0].to(torch.float32)
     assert moved.npy.dtype == torch.float32 and moved.txt == batches[0].txt
-    batches[0].npy += 1  # may be written
+    batches[0].npy += 1  # writable
     assert type(batches[0]) is type(moved)
 
 

@@ -1,4 +1,4 @@
-"""States of all ranks through torch.distributed, where torch is installed."""
+"""States of all ranks through torch.distributed, if torch is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-# Three processes; the data-parallel group is that of the last two.
+# Three processes, of which the last two form the data-parallel group.
 SCRIPT = """
 import datetime, sys
 import torch.distributed as distributed
@@ -45,7 +45,7 @@ if rank > 0:
     try:
         loader.save_state_global(global_dst_rank=0)
     except ValueError as error:
-        assert "rank 0 is not among the ranks [1, 2]" in str(error), error
+        assert "rank 0 is not one of the ranks [1, 2]" in str(error), error
     else:
         raise AssertionError("a rank outside the group was accepted")
     print("ok", rest)

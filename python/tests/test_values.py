@@ -1,4 +1,4 @@
-"""Values, from a function in a worker to the trainer."""
+"""Values on their way from a function in a worker to the trainer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Named(Note):
 
 @dataclasses.dataclass
 class Output(collections.OrderedDict):  # type: ignore[type-arg]
-    """An entry and an attribute for each field, as the outputs of transformers' models."""
+    """Has an entry and an attribute for each field, like the outputs of transformers' models."""
 
     logits: Any = None
     loss: Any = None
@@ -138,7 +138,7 @@ PLAIN = [
 ]  # fmt: skip
 
 
-def test_values_arrive_as_they_were(texts: str, num_workers: int) -> None:
+def test_values_arrive_unchanged(texts: str, num_workers: int) -> None:
     arrived = returned(texts, {"values": PLAIN}, num_workers)
     assert type(arrived) is dict
     for value, got in zip(PLAIN, arrived["values"], strict=True):
@@ -165,7 +165,7 @@ ARRAYS += [
 ]
 
 
-def test_arrays_arrive_as_they_were(texts: str, num_workers: int) -> None:
+def test_arrays_arrive_unchanged(texts: str, num_workers: int) -> None:
     arrived = returned(texts, {"arrays": ARRAYS}, num_workers)["arrays"]
     for array, got in zip(ARRAYS, arrived, strict=True):
         assert type(got) is numpy.ndarray
@@ -174,7 +174,7 @@ def test_arrays_arrive_as_they_were(texts: str, num_workers: int) -> None:
         assert numpy.array_equal(got, array)
 
 
-def test_arrays_of_a_batch_may_be_written(texts: str, num_workers: int) -> None:
+def test_arrays_of_a_batch_are_writable(texts: str, num_workers: int) -> None:
     with loader_of(texts, Returns({"a": numpy.zeros(100_000)}), num_workers=num_workers) as loader:
         first, second = take(loader, 2)
         first["a"] += 1
@@ -182,7 +182,7 @@ def test_arrays_of_a_batch_may_be_written(texts: str, num_workers: int) -> None:
         assert second["a"].sum() == 0
 
 
-def test_a_scratch_array_may_be_used_again(texts: str, num_workers: int) -> None:
+def test_a_scratch_array_may_be_reused(texts: str, num_workers: int) -> None:
     class Scratch(energon.TaskEncoder):
         def __init__(self) -> None:
             self.scratch = numpy.zeros(1000, numpy.int64)
@@ -198,7 +198,7 @@ def test_a_scratch_array_may_be_used_again(texts: str, num_workers: int) -> None
                 ]
 
 
-def test_classes_of_yours_arrive(texts: str, num_workers: int) -> None:
+def test_user_classes_arrive(texts: str, num_workers: int) -> None:
     @dataclasses.dataclass(frozen=True)
     class Local:
         number: int
@@ -215,7 +215,7 @@ def test_classes_of_yours_arrive(texts: str, num_workers: int) -> None:
 
 
 def everything_of(value: Any) -> Any:
-    """What makes up an object, for comparison."""
+    """The content of an object, for comparison."""
     if isinstance(value, enum.Enum):
         return value
     slots = {name: everything_of(part) for name, part in getattr(value, "__dict__", {}).items()}
@@ -244,7 +244,7 @@ def whole_objects() -> list[Any]:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_objects_arrive_with_all_that_they_have(
+def test_objects_arrive_with_all_attributes(
     texts: str, num_workers: int, nested: bool
 ) -> None:
     for value in whole_objects():
@@ -261,11 +261,11 @@ def test_methods_for_pickling_are_called(texts: str, num_workers: int) -> None:
         for given in (value, {"value": value}):
             arrived = returned(texts, lambda: given, num_workers)
             arrived = arrived if given is value else arrived["value"]
-            # Once for each time that the object was pickled.
+            # Once for each time the object was pickled.
             assert arrived == (Reduced(4) if type(value) is Reduced else Stateful(-3))
 
 
-def test_what_cannot_be_made_again_is_refused_in_the_worker(texts: str, num_workers: int) -> None:
+def test_the_worker_refuses_values_that_cannot_be_unpickled(texts: str, num_workers: int) -> None:
     with pytest.raises(TypeError, match=r"field 'made\[0\]' cannot be held.*'Made'") as raised:
         returned(texts, lambda: {"made": [Made(1)]}, num_workers)
     cause = raised.value.__cause__
@@ -273,7 +273,7 @@ def test_what_cannot_be_made_again_is_refused_in_the_worker(texts: str, num_work
 
 
 class Encodes(energon.TaskEncoder):
-    """Samples are what `function` makes of their number; batches are native."""
+    """Samples are the results of `function` for their number. Batches are native."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -287,7 +287,7 @@ def batch_of(texts: str, function: Any, num_workers: int) -> Any:
         return take(loader, 1)[0]
 
 
-def test_numbers_wider_than_those_of_python(texts: str, num_workers: int) -> None:
+def test_numbers_wider_than_python_numbers(texts: str, num_workers: int) -> None:
     for kind in (numpy.longdouble, numpy.clongdouble):
         batch = batch_of(texts, lambda number: {"x": kind(number), "y": [kind(1)]}, num_workers)
         assert batch["x"] == [kind(0), kind(1), kind(2), kind(3)]
@@ -365,12 +365,12 @@ def test_native_batches_of_dicts_are_dicts_with_attributes(texts: str, num_worke
     assert pickled.__restore_key__ == batch.__restore_key__
 
 
-def test_what_cannot_be_held_is_refused_with_its_field(texts: str, num_workers: int) -> None:
+def test_the_error_of_a_wrong_value_names_its_field(texts: str, num_workers: int) -> None:
     with pytest.raises(TypeError, match=r"field 'a\[1\]\.lock' cannot be held.*pickle"):
         returned(texts, lambda: {"a": [1, {"lock": threading.Lock()}]}, num_workers)
     with pytest.raises(TypeError, match=r"'deep\[0\].*nested more than 60 levels"):
         returned(texts, lambda: {"deep": deep(65)}, num_workers)
-    with pytest.raises(TypeError, match="field '7' cannot be held: the name of a field must be a text"):
+    with pytest.raises(TypeError, match="field '7' cannot be held: the name of a field must be a string"):
         returned(texts, lambda: {7: 1}, num_workers)
     loop: list[Any] = []
     loop.append(loop)

@@ -1,4 +1,4 @@
-"""WebDataset: what each method does, orders, epochs, states, shards."""
+"""WebDataset: its methods, orders, epochs, states, shards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plain(path: str, **options: Any) -> energon.WebDataset:
     return energon.WebDataset(path, **options)
 
 
-def test_without_a_stage_there_are_the_parts_in_order(texts: str, num_workers: int) -> None:
+def test_a_dataset_without_stages_delivers_parts_in_order(texts: str, num_workers: int) -> None:
     with plain(texts, num_workers=num_workers) as dataset:
         samples = list(dataset)
         assert len(dataset) == 60
@@ -122,7 +122,7 @@ def test_shuffles(texts: str) -> None:
     assert order(plain(texts)) == in_order == order(plain(texts).shuffle(0))
     buffer = order(plain(texts).shuffle(10))
     assert sorted(buffer) == in_order != buffer
-    assert buffer == order(plain(texts).shuffle(10)), "the order follows from the seed"
+    assert buffer == order(plain(texts).shuffle(10)), "the seed determines the order"
     of_seed = config(seed_offset=5)
     assert order(plain(texts, worker_config=of_seed).shuffle(10)) != buffer
     fixed = order(plain(texts, shardshuffle=False).shuffle(3))

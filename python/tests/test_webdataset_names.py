@@ -1,5 +1,5 @@
-"""What users of the package webdataset look for: more methods, __url__, decoding of what is used,
-and errors that say what to use instead."""
+"""Names that users of the package webdataset look for: more methods, __url__, decoding of used parts,
+and errors that name an alternative."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def plain(path: Any, **options: Any) -> energon.WebDataset:
 
 @pytest.fixture
 def damaged(tmp_path: pathlib.Path) -> energon.WebDataset:
-    """One sample, of whose parts only txt and cls can be decoded."""
+    """One sample with parts of which only txt and cls can be decoded."""
     parts = {"txt": b"fine", "cls": b"7", "json": b"{", "jpg": b"no picture"}
     write_tar(tmp_path / "a.tar", [("0", parts)])
     return plain(tmp_path / "a.tar")
 
 
-def test_only_parts_that_are_used_are_decoded(damaged: energon.WebDataset) -> None:
+def test_only_used_parts_are_decoded(damaged: energon.WebDataset) -> None:
     decoded = damaged.decode("rgb8")
     pairs: list[tuple[energon.WebDataset, Any]] = [
         (decoded.to_tuple("txt", "png;cls", "__key__"), ("fine", 7, "0")),
@@ -168,7 +168,7 @@ def test_extract_keys(texts: str) -> None:
         next(iter(base.extract_keys("?[xs]*")))
 
 
-def test_what_is_added_by_key(texts: str) -> None:
+def test_parts_are_added_by_key(texts: str) -> None:
     more = {"0001": {"weight": 3}}
     chain = plain(texts).decode().associate(more)
     both = list(chain.to_tuple("txt", "weight", "bin;x", missing_is_error=False))
@@ -182,14 +182,14 @@ def test_what_is_added_by_key(texts: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(names._METHODS))
-def test_methods_that_there_are_not(texts: str, name: str) -> None:
+def test_unknown_methods(texts: str, name: str) -> None:
     wanted = f"no attribute '{name}': {names._METHODS[name]}"
     with pytest.raises(AttributeError, match=re.escape(wanted)):
         getattr(plain(texts), name)(3)
     assert not hasattr(energon.WebDataset, name)
 
 
-def test_options_that_there_are_not(texts: str) -> None:
+def test_unknown_options(texts: str) -> None:
     base: Any = plain(texts)
     make: Any = energon.WebDataset
     calls: list[tuple[Any, str]] = [
@@ -198,13 +198,13 @@ def test_options_that_there_are_not(texts: str) -> None:
         (lambda: make(texts, cache_size=1), "nothing to cache"),
         (lambda: base.shuffle(3, initial=2), r"shuffle\(\) has no option 'initial'.*places"),
         (lambda: base.decode("rgb", post=[]), "after decode"),
-        (lambda: base.decode("rgb", partial=True), "decode.. leaves parts"),
+        (lambda: base.decode("rgb", partial=True), "decode.. leaves unknown parts"),
         (lambda: base.map(len, handler=print), "on_error"),
         (lambda: base.batched(batchsize=3), "first argument"),
         (lambda: base.repeat(nepochs=3), "with_epoch"),
         (lambda: base.shuffle(3, unheard_of=2), "unexpected keyword argument 'unheard_of'"),
-        (lambda: base.decode("rgb", len), r"one mode of images, not \['rgb'.*map_dict"),
-        (lambda: base.decode(len), r"one mode of images.*map_dict"),
+        (lambda: base.decode("rgb", len), r"one image mode, not \['rgb'.*map_dict"),
+        (lambda: base.decode(len), r"one image mode.*map_dict"),
     ]
     for call, text in calls:
         with pytest.raises(TypeError, match=text):
@@ -243,7 +243,7 @@ def test_only_functions_that_may_draw_are_seeded(
     assert seeded(handled) == 60, "the handler may draw"
 
 
-def test_draws_behind_functions_that_are_not_seeded(texts: str, num_workers: int) -> None:
+def test_draws_after_functions_that_are_not_seeded(texts: str, num_workers: int) -> None:
     def draws(samples: list[Any]) -> Any:
         return [random.random(), samples[0][0]]
 

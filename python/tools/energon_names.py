@@ -1,4 +1,4 @@
-"""The public names of a package, read from its source text without importing it."""
+"""Reads the public names of a package from its source text, without importing it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclasses.dataclass
 class PublicName:
-    """path: below the package, such as "SavableDataLoader.save_state_rank". parameters: their names
-    without self; None: it takes none, because it is no function or class of its own."""
+    """A public name.
+
+    Attributes:
+        path: The name within the package, such as "SavableDataLoader.save_state_rank".
+        parameters: The names of the parameters without self, or None for a name that takes none
+            because it is not a function or class of the package.
+    """
 
     path: str
     parameters: list[str] | None
 
 
 def public_names(files: dict[str, str]) -> list[PublicName]:
-    """files: source text by path, such as "cache/base.py"."""
+    """Returns the public names in `files`, the source text by path, such as "cache/base.py"."""
     modules = {_module_name(path): ast.parse(text) for path, text in sorted(files.items())}
     order = sorted(modules, key=lambda module: (module.count("."), module))
     found: dict[tuple[str, str], str] = {}
@@ -41,7 +46,7 @@ def _module_name(path: str) -> str:
 
 
 def _listed(tree: ast.Module) -> list[str]:
-    """`__all__`, else classes and functions of the module."""
+    """The names in `__all__`, else the classes and functions of the module."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return sorted(ast.literal_eval(node.value), key=str.lower)
@@ -51,7 +56,7 @@ def _listed(tree: ast.Module) -> list[str]:
 
 
 def _definition(modules: dict[str, ast.Module], module: str, name: str) -> tuple[str, str] | None:
-    """Where the name is defined: (module, name there). None: nowhere in the package."""
+    """Where the name is defined: (module, name there), or None if not in the package."""
     for node in ast.walk(modules[module]):
         if isinstance(node, (ast.ClassDef, *_FUNCTIONS)) and node.name == name:
             return module, name

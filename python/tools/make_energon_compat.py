@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes docs/energon-compat.md: each public name of megatron-energon, and what it is here.
+"""Writes docs/energon-compat.md: each public name of megatron-energon, and its equivalent here.
 
     python3 python/tools/make_energon_compat.py [--package FOLDER_OR_WHEEL] [--check]
 
-The package is read as text, not imported: a folder that holds `megatron/energon`, a wheel, or by
-default the installed one. What each name is here is in energon_compat.json beside this script: a
-name that is in the package but not there, or the other way round, is an error. --check writes
-nothing and fails if the document is not what would be written.
+The package is read as text, not imported: a folder that contains `megatron/energon`, a wheel, or by
+default the installed package. energon_compat.json, next to this script, has an entry for each name.
+A name that only one of them has is an error. --check writes nothing, and fails if the document
+differs from the text that would be written.
 
-Public names are those in the package's `__all__`, those of the `__all__` of its subpackages, and
-classes and functions of its other modules that do not begin with an underscore. A class has a line
-for each public method of its own. Names that are also in the top package are listed there only.
+The public names are the names in `__all__` of the package and its subpackages, and the classes and
+functions of its other modules that do not begin with an underscore. A class has a line for each of
+its own public methods. Names that are also in the top package are listed only there.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ STATES = ("same", "differs", "absent")
 
 HEAD = """# Names of Megatron-Energon
 
-Each public name of megatron-energon {version}, and what it is in `energon_cpp`. The table has {total} names: {same} are the same, {differs} differ
-and {absent} are absent; members of a class that is absent are neither counted nor listed. A script that uses names that are the same runs after
+Each public name of megatron-energon {version}, and its equivalent in `energon_cpp`. Of {total} names, {same} are the same, {differs} differ
+and {absent} are absent. Members of an absent class are neither counted nor listed. A script that uses only names that are the same runs after
 `import energon_cpp as energon`; `megatron.energon.NAME` and `megatron.energon.MODULE.NAME` become `energon.NAME` and `energon.MODULE.NAME`.
 
 * **same**: the same name, parameters and meaning.
 * **differs**: the name and the parameters exist; the line describes the difference.
-* **absent**: it does not exist; the line gives the reason, or the replacement.
+* **absent**: the name does not exist; the line gives the reason or an alternative.
 
-Parameters are listed with the names. This file is written by `python/tools/make_energon_compat.py`; general differences are in
+Parameters are listed with the names. This file is written by `python/tools/make_energon_compat.py`. General differences are described in
 [python.md](python.md#what-differs-from-energon). `ctest -L peers` compares both packages with the same task encoders over 100 random
 configurations: prepared files, order, keys, the bytes of all fields, exceptions, and the batches after a save and a restore.
 
@@ -49,7 +49,7 @@ configurations: prepared files, order, keys, the bytes of all fields, exceptions
 
 
 def read_package(place: str | None) -> tuple[str, dict[str, str]]:
-    """(version, source text by path below megatron/energon)."""
+    """Returns (version, source text by path below megatron/energon)."""
     if place is None:
         return read_folder(installed_folder())
     if place.endswith(".whl"):
@@ -91,22 +91,22 @@ def version_in(metadata: str) -> str:
 
 
 def read_data() -> dict[str, dict[str, Any]]:
-    """By name or pattern: {"is": state, "why": text, "without": parameters}."""
+    """Returns {"is": state, "why": text, "without": parameters} by name or pattern."""
     data: dict[str, dict[str, Any]] = {}
     for state, names in json.loads(DATA.read_text("utf-8")).items():
         if state not in STATES:
-            sys.exit(f"{DATA.name}: '{state}' is none of {STATES}")
+            sys.exit(f"{DATA.name}: expected one of {STATES}, found '{state}'")
         for name, why in names.items():
             text, *without = why if isinstance(why, list) else [why]
             if name in data or (state != "same" and not text):
-                sys.exit(f"{DATA.name}: '{name}' is there twice, or has no reason")
+                sys.exit(f"{DATA.name}: '{name}' occurs twice, or has no reason")
             data[name] = {"is": state, "why": text, "without": without}
     return data
 
 
 def entry_of(name: str, data: dict[str, dict[str, Any]]) -> str | None:
-    """The key of the entry for `name`: its own, that of its class if this is absent, else the
-    longest pattern that fits."""
+    """The key of the entry for `name`: the name itself, its class if the class is absent, else the
+    longest pattern that matches."""
     if name in data:
         return name
     owner = name.rpartition(".")[0]
@@ -119,7 +119,7 @@ def entry_of(name: str, data: dict[str, dict[str, Any]]) -> str | None:
 def names_by_entry(
     names: list[PublicName], data: dict[str, dict[str, Any]]
 ) -> dict[str, list[PublicName]]:
-    """For each entry of the data the names that it is about."""
+    """The names that each entry of the data describes."""
     used: dict[str, list[PublicName]] = {}
     missing = []
     for name in names:
@@ -154,7 +154,7 @@ def line_of(key: str, names: list[PublicName], entry: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--package", help="a folder or wheel; default: the installed package")
+    parser.add_argument("--package", help="a folder or wheel (default: the installed package)")
     parser.add_argument("--check", action="store_true", help="write nothing, fail if it differs")
     options = parser.parse_args()
     version, files = read_package(options.package)
@@ -166,11 +166,11 @@ def main() -> None:
         # A class that is absent counts once: its members need no reason of their own.
         counts[data[key]["is"]] += len(about) if "*" in key else 1
     head = HEAD.format(version=version, total=sum(counts.values()), **counts)
-    text = head + "| name | | why, or how |\n|---|---|---|\n"
+    text = head + "| name | | reason or difference |\n|---|---|---|\n"
     text += "\n".join(lines) + "\n"
     if options.check:
         if not DOCUMENT.exists() or DOCUMENT.read_text("utf-8") != text:
-            sys.exit(f"{DOCUMENT.name} is not what would be written")
+            sys.exit(f"{DOCUMENT.name} is out of date: run this script without --check")
         return
     DOCUMENT.write_text(text, "utf-8")
     print(f"{len(lines)} lines")

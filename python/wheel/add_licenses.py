@@ -1,9 +1,10 @@
-"""Puts the licenses of the libraries that a wheel will bring into it.
+"""Adds the licenses of bundled libraries to a wheel.
 
     python add_licenses.py WHEEL FFMPEG_FOLDER
 
-They are those that Debian has in /usr/share/doc, of the packages of the libraries that module and
-program are linked with, and those of the small FFmpeg. SOURCES.txt names the source packages.
+The licenses come from /usr/share/doc, where Debian installs them, for the packages of the libraries
+that the module and the program are linked with, and from the small FFmpeg. SOURCES.txt names the
+source packages.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import zipfile
 # Linked statically, or headers only.
 BUILT_IN = ["libarchive-dev", "libboost1.74-dev", "libcli11-dev"]
 BUILT_IN += ["nlohmann-json3-dev"]
-# Of the system on which a wheel is installed.
-NOT_BROUGHT = ["libc6", "libgcc-s1", "libstdc++6", "zlib1g"]
+# Libraries of the system on which a wheel is installed.
+NOT_BUNDLED = ["libc6", "libgcc-s1", "libstdc++6", "zlib1g"]
 LONG_TEXT = 100_000
 
 
 def linked_libraries(wheel: pathlib.Path) -> set[str]:
-    """Paths of the shared libraries that the wheel's module and program load."""
+    """The paths of the shared libraries that the wheel's module and program load."""
     paths = set()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
@@ -37,17 +38,17 @@ def linked_libraries(wheel: pathlib.Path) -> set[str]:
 
 
 def package_of(path: str) -> str:
-    """The Debian package with the library; dpkg knows some by the path before /usr was merged."""
+    """The Debian package of the library. dpkg has some paths from before /usr was merged."""
     real = str(pathlib.Path(path).resolve())
     for name in (path, real, real.removeprefix("/usr"), path.removeprefix("/usr")):
         found = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True).stdout
         if found:
             return found.split(":")[0]
-    sys.exit(f"{path} belongs to no package of Debian: its license is not known")
+    sys.exit(f"{path} does not belong to a Debian package, so its license is not known")
 
 
 def license_of(path: pathlib.Path) -> str:
-    """The text of a license; of a long one (Boost's has 2 MB) without the list of its files."""
+    """The text of a license. A long text (Boost's has 2 MB) comes without its list of files."""
     text = path.read_text(encoding="utf-8")
     if len(text) < LONG_TEXT:
         return text
@@ -56,14 +57,15 @@ def license_of(path: pathlib.Path) -> str:
 
 
 def source_of(package: str) -> str:
-    """The line of SOURCES.txt about an installed package."""
+    """The line of SOURCES.txt for an installed package."""
     form = "-f=${source:Package} ${source:Version}"
     source = subprocess.check_output(["dpkg-query", "-W", form, package], text=True)
     return f"{package}: Debian's source package {source}\n"
 
 
-def of_ffmpeg(folder: pathlib.Path) -> tuple[dict[str, list[pathlib.Path]], str]:
-    """Licenses of what build_ffmpeg.sh made in `folder`, and its lines of SOURCES.txt."""
+def ffmpeg_licenses(folder: pathlib.Path) -> tuple[dict[str, list[pathlib.Path]], str]:
+    """The licenses of the libraries that build_ffmpeg.sh built in `folder`, and their lines of
+    SOURCES.txt."""
     names = ("COPYING.LGPLv2.1", "LICENSE.md")
     files = {
         "ffmpeg": [folder / "source" / name for name in names],
@@ -82,13 +84,13 @@ def of_ffmpeg(folder: pathlib.Path) -> tuple[dict[str, list[pathlib.Path]], str]
 def main() -> None:
     wheel, ffmpeg = map(pathlib.Path, sys.argv[1:])
     libraries = linked_libraries(wheel)
-    of_debian = {path for path in libraries if not path.startswith(str(ffmpeg.resolve()))}
+    debian_libraries = {path for path in libraries if not path.startswith(str(ffmpeg.resolve()))}
     files: dict[str, list[pathlib.Path]] = {}
     sources = ""
-    if of_debian != libraries:
-        files, sources = of_ffmpeg(ffmpeg)
-    packages = {package_of(path) for path in of_debian} | set(BUILT_IN)
-    for package in sorted(packages - set(NOT_BROUGHT)):
+    if debian_libraries != libraries:
+        files, sources = ffmpeg_licenses(ffmpeg)
+    packages = {package_of(path) for path in debian_libraries} | set(BUILT_IN)
+    for package in sorted(packages - set(NOT_BUNDLED)):
         files[package] = [pathlib.Path("/usr/share/doc") / package / "copyright"]
         sources += source_of(package)
     with zipfile.ZipFile(wheel, "a", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""What pip and build call: scikit-build-core, but no source distribution is made."""
+"""The build backend: scikit-build-core without source distributions."""
 
 from __future__ import annotations
 

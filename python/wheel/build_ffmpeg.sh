@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds a small FFmpeg for wheels, from Debian's source package with its patches:
 #   python/wheel/build_ffmpeg.sh FOLDER
-# FOLDER/prefix gets the shared libraries and headers, with libdav1d. Decoders and demuxers are those of
-# ffmpeg_parts.txt; no encoders, no network, no part under the GPL. Nothing is installed on the system.
-# Does nothing when the same was built there before. Exit code 77 where it cannot be had: not Debian, no network.
+# FOLDER/prefix receives the shared libraries and headers, with libdav1d. ffmpeg_parts.txt lists the decoders and
+# demuxers; encoders, network and parts under the GPL are left out. Nothing is installed on the system. Does nothing
+# if FOLDER already contains the same build. Exit code 77 if FFmpeg cannot be built: not Debian, or no network.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:?usage: build_ffmpeg.sh FOLDER}
@@ -20,9 +20,9 @@ fail() {
   exit 1
 }
 
-# apt of the same Debian, with sources, in a folder of its own.
+# apt for the same Debian, with sources, in its own folder.
 . /etc/os-release
-[ "$ID" = debian ] || give_up "the FFmpeg of a wheel is built from a source package of Debian; this is $ID"
+[ "$ID" = debian ] || give_up "the FFmpeg of a wheel is built from a Debian source package, but this system is $ID"
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 {
   for suite in "debian $VERSION_CODENAME" "debian-security $VERSION_CODENAME-security"; do

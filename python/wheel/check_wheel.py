@@ -1,4 +1,4 @@
-"""Prints what a repaired wheel has and what it weighs; fails if that is too much.
+"""Prints the contents and sizes of a repaired wheel. Fails if the wheel is too large.
 
     python check_wheel.py WHEEL
 """
@@ -12,13 +12,13 @@ import sys
 import zipfile
 
 LIMIT_BYTES = 12_000_000
-# Large, part of the security of the system, which must update it, or a second OpenMP runtime.
+# Large libraries, security libraries that the system must update, and a second OpenMP runtime.
 FORBIDDEN = re.compile(r"libicu|libcrypto|libssl|libxml2|libx26[45]|libtorch|libpython|lib[gi]omp")
 NEEDED = ["energon_cpp/_core.pyi", "energon_cpp/py.typed", "energon_cpp/bin/energon"]
 
 
 def group_of(name: str) -> str:
-    """What is a line of the table: binary files each, others by their kind."""
+    """The line of the table for a file: binary files by name, others by kind."""
     if ".libs/" in name or name.endswith(".so") or "/bin/" in name or "/lib/" in name:
         return re.sub(r"-[0-9a-f]{8}\.", ".", name)
     return "licenses and metadata" if ".dist-info/" in name else "Python"
@@ -43,7 +43,7 @@ def main() -> None:
     problems = [f"{name} must not be in a wheel" for name in libraries if FORBIDDEN.search(name)]
     problems += [f"{name} is missing" for name in NEEDED if name not in names]
     if total > LIMIT_BYTES:
-        problems.append(f"the wheel has {total} bytes, at most {LIMIT_BYTES} are allowed")
+        problems.append(f"the wheel has {total} bytes, but must have at most {LIMIT_BYTES}")
     sys.exit("\n".join(problems) or None)
 
 

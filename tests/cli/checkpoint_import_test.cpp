@@ -187,18 +187,18 @@ TEST_CASE("a state of Energon of another job is refused with the options to chec
   CHECK_THAT(refused_with("--shuffle-buffer-size", "0"), Catch::Contains("shuffle buffer"));
   CHECK_THAT(refused_with("--max-samples-per-sequence", "3"),
              Catch::Contains("--max-samples-per-sequence"));
-  CHECK_THAT(refused_with("--seed-offset", "1"), Catch::Contains("look at the seed offset"));
+  CHECK_THAT(refused_with("--seed-offset", "1"), Catch::Contains("check the seed offset"));
   CHECK_THAT(refused_with("--num-workers", "2"),
              Catch::Contains("--num-workers is 2, but the states have 0 workers"));
   CHECK_THAT(job.refused(workers, replaced(of_workers, "--mode", "val")),
              Catch::Contains("whether it is for training"));
-  CHECK_THAT(refused_with("--world-size", "2"), Catch::Contains("look at"));
+  CHECK_THAT(refused_with("--world-size", "2"), Catch::Contains("check the"));
   CHECK_THAT(refused_with("--logical-shards", "4"), Catch::Contains("checkpoint rescale"));
   CHECK_THAT(job.refused(workers, replaced(of_workers, "--virtual-epoch-length", "10")),
-             Catch::Contains("look at the length of virtual epochs"));
+             Catch::Contains("check the length of virtual epochs"));
   CHECK_THAT(job.refused(stored("ranks_of_old_torch.pt"),
                          replaced(flags_of("ranks_of_old_torch.pt"), "--world-size", "3")),
-             Catch::Contains("states of 2 ranks, the job has 3"));
+             Catch::Contains("states of 2 ranks, but the job has 3"));
 }
 
 TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint][fork]") {
@@ -209,7 +209,7 @@ TEST_CASE("a state of Energon of other data is refused", "[cli][checkpoint][fork
       Words{"checkpoint", "import", other.path(), stored("shuffled.pt"), "--output", job.output} +
       flags_of("shuffled.pt"));
   CHECK(result.exit_code == 1);
-  CHECK_THAT(result.err, Catch::Contains("look at the data") && Catch::Contains("shuffled.pt"));
+  CHECK_THAT(result.err, Catch::Contains("check the data") && Catch::Contains("shuffled.pt"));
   CHECK_FALSE(std::filesystem::exists(job.output));
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("run, info, get, lint and prepare report an index without its shard", 
     const ProgramResult result = run_energon(command);
     CHECK(result.exit_code == 0);
     CHECK_THAT(result.err, Catch::Contains("warning") &&
-                               Catch::Contains("the index 'b.tar.idx' has no shard beside it"));
+                               Catch::Contains("the index 'b.tar.idx' has no shard next to it"));
   }
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// What a run is of: the pipeline and the workers.
+// The parts of a run: the pipeline and the workers.
 struct Run {
   PipelineFactory pipeline;
   int num_workers = 0;
@@ -32,12 +32,13 @@ struct Run {
   LoaderOptions options() const { return {.worker_config = {.num_workers = num_workers}}; }
 };
 
-// How one interface runs, saves and continues. A saved position is a text of its own form.
+// How one interface runs, saves and continues. A saved position is a string in the interface's own
+// form.
 struct Interface {
   std::string name;
   // Takes `batches` from `saved`, or from the start if it is empty, and saves.
   std::function<std::string(const Run&, const std::string& saved, int batches, Lines& taken)> run;
-  // Its form of the position, from and to the core's.
+  // Converts its form of the position from and to the core's.
   std::function<SavableDataLoaderState(const std::string& saved)> to_core;
   std::function<std::string(const SavableDataLoaderState&)> from_core;
 };
@@ -161,7 +162,7 @@ TEST_CASE("X-01 a state saved through one interface can be continued through any
                                options),
                 num_workers};
   constexpr int kFirst = 11;
-  constexpr int kRest = 60;  // over the end of the data
+  constexpr int kRest = 60;  // across the end of the data
   Lines expected;
   savable().run(run, "", kFirst + kRest, expected);
 

@@ -1,5 +1,5 @@
-// States of adapters and protocols that programs of earlier days wrote go on as they did; what is
-// written today is the newest set of golden files (tests/support/golden.h).
+// States of adapters and protocols that earlier programs wrote continue as they did. Files written
+// today equal the newest set of golden files (tests/support/golden.h).
 
 #include <functional>
 #include <memory>
@@ -59,7 +59,7 @@ Lines taken_lines(Loader& loader, std::size_t count) {
   return lines;
 }
 
-// Five batches, saved, and what follows; then the states of all sets.
+// Five batches, a save, and the batches that follow; then the states of all sets.
 void check_adapter(const std::string& name,
                    const std::function<std::shared_ptr<BatchSource>()>& make) {
   constexpr std::size_t kBefore = 5;

@@ -1,4 +1,4 @@
-// States that no loader saved, given to the protocols: an Error with the path, never a crash.
+// States that no loader saved, passed to the protocols: an Error with the path, never a crash.
 
 #include <memory>
 #include <string>

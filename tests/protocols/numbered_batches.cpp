@@ -38,7 +38,7 @@ std::string show(const Sample& batch) {
   if (tensor.data.size() != numbers.size() * sizeof(std::int64_t) ||
       tensor.shape[0] != static_cast<std::int64_t>(numbers.size()) ||
       texts.size() != numbers.size()) {
-    throw std::runtime_error("fields and keys have other lengths");
+    throw std::runtime_error("fields and keys have different lengths");
   }
   if (!numbers.empty()) {
     std::memcpy(numbers.data(), tensor.data.view.data(), tensor.data.size());
@@ -46,7 +46,7 @@ std::string show(const Sample& batch) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (batch.keys[i] != std::to_string(numbers[i]) ||
         std::get<std::string>(texts[i].base()) != "text of " + std::string(batch.keys[i])) {
-      throw std::runtime_error("fields and keys are of other samples");
+      throw std::runtime_error("fields and keys belong to different samples");
     }
   }
   return fmt::format("[{}]", fmt::join(numbers, ","));

@@ -1,4 +1,4 @@
-// Batches of numbers, sources of them, and how they are shown.
+// Batches of numbers, their sources, and their text forms.
 
 #pragma once
 
@@ -30,7 +30,7 @@ std::string show(const Sample& batch);
 /// The rest of the epoch, as "[0,1] [2,3]"; at most `limit` batches, and then no end is drawn.
 std::string take(BatchSource& source, std::size_t limit = SIZE_MAX);
 
-/// A source that does what a test says.
+/// A source that a test controls.
 class ScriptedSource final : public BatchSource {
  public:
   explicit ScriptedSource(std::function<std::optional<Sample>(std::int64_t call)> next)

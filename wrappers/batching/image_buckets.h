@@ -74,7 +74,7 @@ class ImageBuckets {
 
   /// The tensor of an encoded image in this bucket: resized so that it covers the bucket with one
   /// side equal, then cropped; decodes only the needed pixels. The tensor is stored in `memory`.
-  /// Throws Error as decode_transformed(); kInvalidArgument if there is no such bucket.
+  /// Throws Error like decode_transformed(), and kInvalidArgument if the bucket does not exist.
   Tensor decode(ByteView encoded, std::size_t bucket, CallRng& rng, BufferAllocator& memory) const;
 
   /// For TaskEncoder::encode_sample: replaces the encoded image in `field` by its tensor, in its

@@ -27,7 +27,7 @@ class Packs {
   Packs(std::size_t most, std::int64_t room)
       : leaves_(std::bit_ceil(std::max<std::size_t>(most, 1))), room_(2 * leaves_, room) {}
 
-  /// Requires: the length is at most the room of an empty pack, and fewer than `most` samples were
+  /// Requires: the length is at most the space of an empty pack, and fewer than `most` samples were
   /// added.
   std::size_t put(std::int64_t length) {
     std::size_t node = 1;

@@ -161,7 +161,7 @@ class PackMaker {
   // Saved state; the first two count calls so far, failed ones included.
   std::int64_t postencodes_ = 0;  // of single samples
   std::int64_t packs_ = 0;        // of selected packs
-  RestoreKey running_;            // selected pack whose packs are being emitted; empty if none
+  RestoreKey running_;            // selected pack whose packs are being emitted, if any
   std::int64_t outputs_ = 0;      // packs of running_ emitted so far
 
   std::unique_ptr<PackCall> call_;  // makes the packs of running_; recreated if missing

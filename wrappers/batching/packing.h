@@ -1,4 +1,4 @@
-// Makes packs of samples selected from a buffer, to waste little room in packs.
+// Makes packs of samples selected from a buffer, to waste little space in packs.
 //
 //   fill the buffer -> select groups of it -> for each group: postencode its samples -> pack
 //

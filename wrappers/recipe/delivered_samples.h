@@ -68,7 +68,7 @@ struct DeliveredStep {
 };
 
 /// Makes the pipeline of a state with this configuration, such as order_pipeline(). Throws Error
-/// (kUnsupported) if there is no such pipeline.
+/// (kUnsupported) if the pipeline does not exist.
 using PipelineOfConfig = std::function<PipelineFactory(const Config& config)>;
 /// Pipelines that may make the items of a job, the fastest first. They are tried in turn: the first
 /// one whose items are those that the job delivered is used.
@@ -76,10 +76,10 @@ using JobPipelines = std::vector<PipelineOfConfig>;
 /// Called before each item. An exception ends the computation.
 using CancelCheck = std::function<void()>;
 
-/// When the ranks delivered one of `samples` before their states: by rank, then in order. `ranks`:
-/// of a job (SavableJobState::ranks), or some of them. Throws the Error of the last
-/// pipeline: kUnsupported if there is none for this state; kMismatch if its items are not those
-/// that the job delivered; and as DeliveredItems.
+/// When the ranks delivered one of `samples` before their states: by rank, then in order. `ranks`
+/// are all or some ranks of a job (SavableJobState::ranks). Throws the Error of the last pipeline:
+/// kUnsupported if there is none for this state; kMismatch if its items are not those that the job
+/// delivered; and as DeliveredItems.
 std::vector<Delivery> find_deliveries(std::span<const SavableDataLoaderState> ranks,
                                       const JobPipelines& pipelines,
                                       std::span<const KeyedSample> samples,

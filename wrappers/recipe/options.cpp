@@ -100,7 +100,8 @@ constexpr OptionRow kRows[] = {
      .standard = "none",
      .unit = "",
      .group = Group::kData,
-     .sentence = "Leave out what this quarantine file names; may be given several times",
+     .sentence =
+         "Leave out the samples and shards that this quarantine file lists; may be repeated",
      .stage = "open",
      .affects_order = true,
      .flag = "exclude"},
@@ -117,7 +118,7 @@ constexpr OptionRow kRows[] = {
      .standard = "first-read",
      .unit = "",
      .group = Group::kData,
-     .sentence = "When to compare the shards of a prepared dataset with what was prepared",
+     .sentence = "When to compare the shards of a prepared dataset with their shard records",
      .stage = "open",
      .keyword = ""},
     {.name = "verify_checksums",
@@ -141,7 +142,7 @@ constexpr OptionRow kRows[] = {
      .standard = "none",
      .unit = "",
      .group = Group::kData,
-     .sentence = "Folder for indices and expanded shards that cannot be kept beside the data",
+     .sentence = "Folder for indices and expanded shards that cannot be kept next to the data",
      .stage = "open"},
     {.name = "index_threads",
      MEMBER(data.open.index_threads),
@@ -226,9 +227,9 @@ constexpr OptionRow kRows[] = {
      .standard = "none",
      .unit = "logical shards",
      .group = Group::kLayout,
-     .sentence = "Parts of the data that each have their own order, so that it does not depend on "
-                 "ranks and workers; a multiple of world_size. Unset means one for each worker of "
-                 "the job",
+     .sentence = "Parts of the data that each have their own order, so that the order does not "
+                 "depend on ranks and workers; a multiple of world_size. Unset means one for each "
+                 "worker of the job",
      .stage = "loader",
      .affects_order = true,
      .range = {.least = 1, .most = kMostInt}},
@@ -257,7 +258,7 @@ constexpr OptionRow kRows[] = {
      .standard = "0",
      .unit = "",
      .group = Group::kOrder,
-     .sentence = "Another number gives another order of the same data",
+     .sentence = "Each value gives a different order of the same data",
      .stage = "SliceOrder",
      .affects_order = true,
      .range = {.least = std::numeric_limits<std::int64_t>::min()}},
@@ -329,7 +330,7 @@ constexpr OptionRow kRows[] = {
      .standard = "smaller-batch",
      .unit = "",
      .group = Group::kBatches,
-     .sentence = "What becomes of samples at the end of an epoch that do not fill a batch",
+     .sentence = "What to do with samples at the end of an epoch that do not fill a batch",
      .stage = "Batch",
      .affects_order = true,
      .flag = "",
@@ -361,7 +362,7 @@ constexpr OptionRow kRows[] = {
      .standard = "strict",
      .unit = "",
      .group = Group::kEpochs,
-     .sentence = "At the end of an epoch, report it, or go on with the next one",
+     .sentence = "At the end of an epoch, report the end, or continue with the next epoch",
      .stage = "loader",
      .keyword = ""},
     {.name = "virtual_epoch_length",
@@ -414,7 +415,7 @@ constexpr OptionRow kRows[] = {
      .standard = "none",
      .unit = "",
      .group = Group::kFailures,
-     .sentence = "File to which what is left out is appended, one JSON object per line",
+     .sentence = "File to which skipped samples and shards are appended, one JSON object per line",
      .stage = "loader",
      .flag = "quarantine"},
 
@@ -485,7 +486,7 @@ constexpr OptionRow kRows[] = {
      .standard = "64MiB",
      .unit = "bytes",
      .group = Group::kCheckpoints,
-     .sentence = "Largest state that a worker can keep; only what is used takes memory",
+     .sentence = "Largest state that a worker can keep; only the part in use takes memory",
      .stage = "worker",
      .range = {.least = 1, .most = kMostBytes},
      .keyword = ""},
@@ -512,8 +513,8 @@ constexpr OptionRow kRows[] = {
      .standard = "none",
      .unit = "",
      .group = Group::kLogs,
-     .sentence = "Log what is delivered, in a file each for the parent and the workers, such as "
-                 "'log-{worker_id}.jsonl'",
+     .sentence = "Log the delivered batches, in one file for the parent and one for each worker, "
+                 "such as 'log-{worker_id}.jsonl'",
      .stage = "loader",
      .flag = "debug-log"},
     {.name = "log_path",
@@ -625,7 +626,7 @@ namespace {
 
 bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// What stands beside a name in a path, a key or a member of a configuration.
+// The characters next to a name in a path, a key or a member of a configuration.
 bool joins_words(char c) { return is_in_word(c) || c == '/' || c == '-' || c == '.' || c == '"'; }
 
 }  // namespace

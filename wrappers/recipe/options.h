@@ -1,11 +1,10 @@
 // The table of options: one row for each option of data, standard pipelines and loaders that has a
 // plain value (functions, handlers and hooks have none).
 //
-// A row says what the option is called, which member of which struct it sets, what it means and
-// which values it takes. Everything that treats options alike follows from the rows: the flags of
-// the program with their help, the refusal of options that do not fit, the options of the Python
-// package, the names in error messages, and docs/reference/options.md. HACKING.md shows how to add
-// an option.
+// A row contains the name of the option, the member that it sets, its meaning, and the values that
+// it takes. Everything that treats options alike follows from the rows: the flags of the program
+// with their help, the refusal of options that do not fit, the options of the Python package, the
+// names in error messages, and docs/reference/options.md. HACKING.md shows how to add an option.
 
 #pragma once
 
@@ -84,7 +83,7 @@ struct OptionRow {
   std::string_view path;  ///< of the member in AllOptions
   OptionMember (*member)(AllOptions& options);
   std::string_view standard;  ///< the default, as option_value() prints it
-  std::string_view unit;      ///< "bytes", "samples"; empty: none
+  std::string_view unit;      ///< "bytes", "samples", or "" without a unit
   OptionGroup group;
   std::string_view sentence;  ///< what the option does, without a full stop
   std::string_view stage;     ///< where it takes effect

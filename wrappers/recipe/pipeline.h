@@ -44,12 +44,12 @@ struct TrainOptions {
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
   /// Number of samples that are sorted by cost together. Unset means no sorting.
   std::optional<std::int64_t> sort_pool_size = std::nullopt;
-  /// Number of samples from which packs are selected; absent: no packing.
+  /// Number of samples from which packs are selected. Unset means no packing.
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
 
-  /// Number of references in the shuffle buffer; 0 or 1: no shuffle buffer.
+  /// Number of references in the shuffle buffer. 0 and 1 mean no shuffle buffer.
   std::int64_t shuffle_buffer_size = 0;
-  /// Longest run of consecutive samples from one tar; absent: the part of a tar that is in the
+  /// Longest run of consecutive samples from one tar. Unset means the part of a tar that is in the
   /// share.
   std::optional<std::int64_t> max_samples_per_sequence = std::nullopt;
   /// Multiplied by the multiplier of each leaf.
@@ -59,16 +59,16 @@ struct TrainOptions {
 
   BlendBy blend_by = BlendBy::kDraw;
 
-  /// Number of batches in one epoch of a rank; 0: an epoch is one pass over the data, or endless
-  /// with `repeat`. Without `repeat` an epoch also ends where the data ends, so the last epoch of a
-  /// pass may be shorter; the next epoch starts the data again.
+  /// Number of batches in one epoch of a rank. 0 means that an epoch is one pass over the data, or
+  /// endless with `repeat`. Without `repeat` an epoch also ends where the data ends, so the last
+  /// epoch of a pass may be shorter; the next epoch starts the data again.
   std::int64_t virtual_epoch_length = 0;
   /// Start the data again at its end, within the epoch. A weighted blend never ends and needs this.
   bool repeat = true;
 
   /// What to do with failures, by stage (stage_names in wrappers/recipe/task_encoder.h).
   ErrorPolicies errors = {};
-  /// Reports a batch that takes too long to make; absent: no watchdog.
+  /// Reports a batch that takes too long to make. Unset means no watchdog.
   std::optional<WatchdogOptions> watchdog = std::nullopt;
   /// File in which to log each batch that a worker makes, with its restore key
   /// (wrappers/watch/log_sample.h). Empty: no log.

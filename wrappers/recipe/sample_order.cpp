@@ -29,7 +29,7 @@ constexpr double kUselessPasses = 25;
 /// How many samples make one whole pass over the leaves of an order without end.
 ///
 /// A pipeline that can use none of its samples would run forever in an endless epoch. The length of
-/// a pass tells after how many samples in a row without a result the pipeline must give up.
+/// a pass determines after how many samples in a row without a result the pipeline must give up.
 class PassLength {
  public:
   /// Adds `order`, the order of `leaf` before repeating.
@@ -83,7 +83,7 @@ using Mode = ShuffleOverEpochs::Mode;
 
 ShuffleOverEpochs multiplied(const ShuffleOverEpochs& shuffle,
                              const ShuffleOverEpochs& multiplier) {
-  // SliceOrder refuses so many epochs.
+  // SliceOrder refuses this many epochs.
   return multiply(shuffle, multiplier)
       .value_or(ShuffleOverEpochs{.epochs = std::numeric_limits<std::int64_t>::max()});
 }

@@ -40,7 +40,7 @@ struct TaskEncoder {
   std::vector<Cooker> cookers = {};
   /// Cache of each worker for CookContext::lazy_primary() and lazy_aux().
   FileCacheOptions cache = {};
-  /// Makes tokens of texts, before encode_sample and preencode_sample (docs/media.md).
+  /// Tokenizes strings, before encode_sample and preencode_sample (docs/media.md).
   std::optional<TokenizeOptions> tokenizer = std::nullopt;
 
   /// Encodes samples in pipelines that do not pack; excludes preencode and postencode.

@@ -40,8 +40,8 @@ struct IterMapOptions {
   /// A call that pulls more is an Error (kResourceExhausted), because every sample of the running
   /// call is in each state and in each output's key, and is read again after a restore.
   std::int64_t max_samples_per_call = 65536;
-  /// Settings that the function depends on, as a JSON object; empty if there are none. They are
-  /// part of config(), so that a state saved under other settings is refused.
+  /// Settings that the function depends on, as a JSON object, or "" without settings. They are part
+  /// of config(), so that a state saved under other settings is refused.
   std::string settings = {};
   StageOptions stage = {.name = "iter_map"};
 };

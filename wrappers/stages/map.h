@@ -165,7 +165,7 @@ class FlatMap final : public Dataset {
 
   // Saved state.
   std::int64_t calls_ = 0;    // number of calls that have ended
-  RestoreKey sample_;         // sample whose outputs are being emitted; empty if none
+  RestoreKey sample_;         // sample whose outputs are being emitted, if any
   std::int64_t outputs_ = 0;  // outputs of sample_ emitted so far
 };
 

@@ -247,7 +247,7 @@ const LeafRanges& ReadSamples::ranges() const {
   return *ranges_;
 }
 
-// Throws Error (kInvalidArgument) if there is no such sample.
+// Throws Error (kInvalidArgument) if the sample does not exist.
 SampleRef ReadSamples::place_of(const RestoreKey& key) const {
   const RestoreKeyParts parts = split_key(key, Stage::kWebdataset, 2, 0);
   const std::int64_t leaf = parts.integers[0];

@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, what);
 }
 
-// Tokenizes texts one by one.
+// Tokenizes strings one by one.
 class TextTokens {
  public:
   TextTokens(const TokenizeOptions& options, CallContext& context)

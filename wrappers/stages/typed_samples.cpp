@@ -118,8 +118,8 @@ std::optional<Value> value_of(const SampleField& field, const FieldExpression& e
     return std::nullopt;
   }
   throw Error(ErrorCode::kNotFound,
-              fmt::format("the sample has none of {}; of the parts that its dataset's field map "
-                          "names it has {}",
+              fmt::format("the sample has none of {}; it has these parts of its dataset's field "
+                          "map: {}",
                           tried, names_of(sample.fields)));
 }
 

@@ -143,18 +143,18 @@ struct VqaOcrSample {
 
 // --- Several images and texts ---
 //
-// A field map can give lists of texts from JSON, and lists of tensors only from parts that hold
+// A field map can make lists of strings from JSON, and lists of tensors only from parts that hold
 // them; other sequences are made by a cooker.
 
 struct InterleavedSample {
   std::string key = {};
-  std::vector<std::variant<Tensor, std::string>> sequence = {};  ///< images and texts, in order
+  std::vector<std::variant<Tensor, std::string>> sequence = {};  ///< images and strings, in order
 
   static InterleavedSample from(const Sample& sample);
   Sample to_sample() const;
 };
 
-/// Images and texts whose order is not known, only how similar they are.
+/// Images and texts without a known order, only with their similarities.
 struct SimilarityInterleavedSample {
   std::string key = {};
   std::vector<Tensor> images = {};

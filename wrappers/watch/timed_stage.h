@@ -63,7 +63,7 @@ class PipelineClock {
   /// long as the clock.
   const Stage& add_stage(std::string_view name, StageCounters& counters);
 
-  /// Name of the stage that is running; empty if none is. May be called from any thread; the result
+  /// Name of the stage that is running, or "" if none is. May be called from any thread; the result
   /// is valid as long as the clock.
   std::string_view running_stage() const;
 

@@ -23,7 +23,7 @@ struct WatchdogReport {
   std::chrono::nanoseconds elapsed{0};  ///< since the call began
   int logical_shard = 0;
   std::int64_t items = 0;        ///< emitted before this call
-  std::string stage = {};        ///< running stage; empty if the stages are not timed
+  std::string stage = {};        ///< running stage, if the stages are timed
   std::int64_t times_fired = 0;  ///< during this call, including this time
 };
 

@@ -1,11 +1,11 @@
-"""Imports loader states of the real megatron-energon, and compares what follows with what Energon
-delivered then.
+"""Imports loader states of the real megatron-energon, and compares the batches that follow with those
+of Energon.
 
     python compare_imports.py ENERGON_PROGRAM [--only JOB...] [--keep FOLDER]
 
 Needs megatron-energon, torch and energon_cpp. Each state is imported by import_energon_state() and
-continued by a loader of energon_cpp; where flags can say what the job does, also by
-`energon checkpoint import` and `energon run`. The last line says how much was compared.
+continued by a loader of energon_cpp. If flags can describe the job, it is also imported by `energon
+checkpoint import` and continued by `energon run`. The last line of output counts the comparisons.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Differs(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A state, and what Energon delivered after it."""
+    """A state, and the batches that Energon delivered after it."""
 
     name: str
     file: str
     of: Spec  # the job that saved it
-    by: Spec  # the job that goes on
+    by: Spec  # the job that continues
     items: list[Items]  # by rank
 
 
@@ -58,7 +58,7 @@ def cases_of(spec: Spec, folder: pathlib.Path, results: dict[str, list[Items]]) 
 
 
 def after(items: Items, point: int) -> Items:
-    """What comes after `point` batches."""
+    """The items after `point` batches."""
     count = 0
     for i, item in enumerate(items):
         if count == point:
@@ -72,8 +72,8 @@ def batches_in(items: Items) -> int:
 
 
 def without_end(items: Items) -> Items:
-    """Without an end of the epoch that comes first: whether Energon's workers have noted it before
-    the state is saved is a matter of time, and then Energon, restored, does not tell it."""
+    """The items without an end of an epoch at the start. It depends on timing whether Energon's workers
+    notice that end before the state is saved, and if so, a restored Energon does not report it."""
     return items[1:] if items[:1] == [None] else items
 
 
@@ -89,7 +89,7 @@ def compare(where: str, found: Items, expected: Items) -> None:
     )
 
 
-# --- By Python ---
+# --- With Python ---
 
 
 def compare_python(case: Case, folder: pathlib.Path) -> int:
@@ -106,7 +106,7 @@ def compare_python(case: Case, folder: pathlib.Path) -> int:
     return batches
 
 
-# --- By the command line ---
+# --- With the command line ---
 
 
 def run(command: list[str]) -> str:
@@ -121,7 +121,7 @@ def import_by_program(
 ) -> str:
     flags = flags_of(case.of)
     assert flags is not None
-    # States from before the first batch do not tell the number of workers.
+    # States from before the first batch do not contain the number of workers.
     flags = [*flags, "--num-workers", str(case.of["num_workers"]), *more]
     path = str(folder / case.of["path"])
     run([program, "checkpoint", "import", path, *files, *flags, "--output", output])
@@ -155,7 +155,7 @@ def name_of(key: str) -> str:
 
 
 def compare_forms(program: str, case: Case, folder: pathlib.Path) -> int:
-    """All forms of a state become the same file. Returns how many there are."""
+    """Checks that all forms of a state become the same file. Returns the number of forms."""
     whole = import_by_program(program, case, folder, [case.file], str(folder / "job.state"))
     expected = pathlib.Path(whole).read_bytes()
     of_ranks = [case.file.replace(".pt", f".{rank}.pt") for rank in range(len(case.items))]
@@ -171,8 +171,8 @@ def compare_forms(program: str, case: Case, folder: pathlib.Path) -> int:
 
 
 def compare_single_ranks(program: str, case: Case, folder: pathlib.Path) -> int:
-    """The file of one rank alone, with its rank and the world size, gives the state of that rank.
-    Returns how many ranks there are."""
+    """Checks that the file of one rank, with its rank and the world size, gives the state of that rank.
+    Returns the number of ranks."""
     output = str(folder / "job.state")
     import_by_program(program, case, folder, [case.file], output)
     dataset = Job(case.of, folder).dataset(energon_cpp, 0)
@@ -192,7 +192,7 @@ def compare_single_ranks(program: str, case: Case, folder: pathlib.Path) -> int:
     return len(files)
 
 
-# --- All ---
+# --- All jobs ---
 
 
 @dataclasses.dataclass
@@ -230,7 +230,7 @@ def compare_all(program: str, jobs: list[Spec], folder: pathlib.Path) -> Counts:
         timeout=1800,
     )
     if made.returncode != 0:
-        raise SystemExit(f"megatron-energon made no states:\n{made.stderr[-4000:]}")
+        raise SystemExit(f"megatron-energon failed to make states:\n{made.stderr[-4000:]}")
     results = json.loads(made.stdout)
     counts = Counts()
     for spec in jobs:

@@ -1,4 +1,4 @@
-"""Jobs of Energon whose states are imported, and the flags of our program for each."""
+"""Jobs of Energon whose states are imported, with the flags of our program for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUFFER = {"shuffle_buffer_size": 7, "max_samples_per_sequence": 6}
 NO_BUFFER = {"max_samples_per_sequence": 6}
 VAL = {"mode": "val", "points": [0, 3, 9, 11, 20], "count": 40}
 _VIRTUAL = {"virtual_epoch_length": 10}
-# A worker keeps a state only at its first batches: later states say how far it went since.
+# A worker keeps a state only at its first batches. Later states contain its progress since then.
 RARELY = {"checkpoint_every_sec": 1000}
 
 OPTION_FLAGS = {
@@ -57,7 +57,7 @@ def _with_options() -> list[Spec]:
     once = {**BUFFER, "repeat": False}
     return [
         _job("epochized", "epochized.yaml", 2, options=BUFFER),
-        # Behind the first pass the packages differ: docs/pipelines.md.
+        # After the first pass, the packages differ: docs/pipelines.md.
         _job("fractional", "fractional.yaml", 2, options=BUFFER, points=[0, 1, 9, 14], count=24),
         _job("excluding", "excluding", 2, options=BUFFER),
         _job("excluding_val", "excluding", 1, **VAL),
@@ -80,8 +80,8 @@ def _with_options() -> list[Spec]:
 
 
 def _that_go_on() -> list[Spec]:
-    # Energon forgets what a worker skipped in a restore until that worker delivers a batch: states
-    # that were saved before are not where it is.
+    # Until a worker delivers a batch after a restore, Energon forgets the batches that it skipped
+    # in the restore, so states that were saved earlier have a wrong position.
     again = {"from": 9, "points": [0, 14], "count": 40}
     even = {**again, "from": 10}
     smaller = {**again, "points": [], "options": {"batch_size": 2}}
@@ -121,7 +121,7 @@ JOBS = _for_each_worker_count() + _with_options() + _that_go_on() + _with_functi
 
 
 def flags_of(spec: Spec) -> list[str] | None:
-    """The flags of our program for the job; None where flags cannot say what it does."""
+    """The flags of our program for the job, or None if flags cannot describe the job."""
     options = {"batch_size": 4, **spec.get("options", {})}
     if "encoder" in spec or options["batch_size"] is None or options.keys() & {"limit", "repeat"}:
         return None

@@ -1,12 +1,12 @@
-"""Loader states of the real megatron-energon, and what it delivers: for tests of their import.
+"""Makes loader states of the real megatron-energon, and lists its batches, for tests of the import.
 
     python make_states.py ENERGON_PROGRAM FOLDER < jobs.json
 
-Needs megatron-energon and torch; not our package. FOLDER gets data (tars and metadatasets, prepared
-by the program energon), and for each job NAME files NAME.POINT.RANK.pt, the states of its ranks
-after POINT batches, and NAME.POINT.pt with those of all. A job: name, path, ranks, points, count
-and options of Job below. Standard output: for each job by name a list per rank of what it
-delivered, as JSON: batches, each a list of keys, and null where an epoch ended.
+Needs megatron-energon and torch, but not our package. FOLDER receives data (tars and metadatasets,
+prepared by the program energon) and, for each job NAME, files NAME.POINT.RANK.pt with the states of its
+ranks after POINT batches, and NAME.POINT.pt with all of them. A job has name, path, ranks, points,
+count and options of Job below. Standard output is JSON: for each job by name, a list per rank of the
+delivered batches, each a list of keys, with null at the end of an epoch.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import sys
 import tarfile
 from typing import Any, Optional
 
-# Keys of batches; None where an epoch ended.
+# Keys of batches, with None at the end of an epoch.
 Items = list[Optional[list[str]]]
 
-# Samples of the shards of each dataset.
+# The number of samples in the shards of each dataset.
 DATASETS = {"a": [13, 7, 20, 11], "b": [9, 14, 8], "c": [5, 30], "excluding": [12, 9, 21, 10]}
 EXCLUDED = {"excluding": "- shard_1.tar\n- shard_2.tar/excluding{0022..0026}\n"}
 METADATASETS = {
@@ -131,8 +131,8 @@ def encoder_of(energon: Any, kind: str) -> Any:
 
 
 class Stream:
-    """What a loader delivers, over the ends of epochs. Without workers Energon's iterator is one
-    pass, which must go on."""
+    """The items of a loader, across the ends of epochs. Without workers, Energon's iterator covers only
+    one pass, so it must be restarted."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -162,9 +162,9 @@ class Job:
     """name, path (in the folder), ranks, points and count; num_workers, mode, encoder, seed_offset,
     checkpoint_every_sec, and `options` of get_train_dataset() or get_val_dataset().
 
-    forms: also the files NAME.POINT.FORM, which say the same as NAME.POINT.pt. then: entries of
-    another job, NAME+, that goes on from the states at the point `from`; if it has other ranks, from
-    what Energon's command `checkpoint redist` makes of them: NAME+.pt."""
+    forms: more files NAME.POINT.FORM with the same content as NAME.POINT.pt. then: entries of another
+    job, NAME+, that continues from the states at the point `from`; if it has other ranks, from the
+    result of Energon's command `checkpoint redist` on these states: NAME+.pt."""
 
     def __init__(self, spec: dict[str, Any], folder: pathlib.Path) -> None:
         self.spec = spec
@@ -199,7 +199,7 @@ class Job:
         )
 
     def run(self, energon: Any, torch: Any, kept: list[Any]) -> dict[str, list[Items]]:
-        """Keeps the loaders: to drop one with workers takes seconds."""
+        """Keeps the loaders, because dropping a loader with workers takes seconds."""
         delivered, states = self.deliver(energon, [None] * self.spec.get("ranks", 1), kept)
         self.write(torch, states)
         results = {self.spec["name"]: delivered}
@@ -223,7 +223,7 @@ class Job:
     def deliver(
         self, energon: Any, restored: list[Any], kept: list[Any]
     ) -> tuple[list[Items], dict[int, list[Any]]]:
-        """What each rank delivers, and its states at the points."""
+        """The items that each rank delivers, and its states at the points."""
         spec = self.spec
         delivered: list[Items] = []
         states: dict[int, list[Any]] = {point: [] for point in spec["points"]}
@@ -255,8 +255,8 @@ class Job:
                         pickle.dump(of_ranks, file, protocol)
 
     def redistribute(self, torch: Any, files: list[pathlib.Path]) -> list[Any]:
-        """The states in the files of all ranks, as Energon's command makes them for our ranks. It
-        takes no file with the states of all."""
+        """The states in the files of all ranks, as Energon's command converts them for our ranks. The
+        command does not take a file with the states of all ranks."""
         from megatron.energon.epathlib import EPath
         from megatron.energon.tools.checkpoint import command_redist
 
@@ -269,7 +269,7 @@ class Job:
 
 
 def spec_after(spec: dict[str, Any]) -> dict[str, Any]:
-    """The job that goes on with `spec`."""
+    """The job that continues with `spec`."""
     then = spec["then"]
     options = {**spec.get("options", {}), **then.get("options", {})}
     later = {**spec, **then, "name": f"{spec['name']}+", "options": options}

@@ -1,10 +1,10 @@
-"""Makes the files in stored/: states of the real megatron-energon, and what it delivered then.
+"""Makes the files in stored/: states of the real megatron-energon, and its batches after them.
 
     python make_stored_states.py ENERGON_PROGRAM
 
-Needs megatron-energon and torch. Tests of the import read them where neither is installed.
-expected.json: for each file the sizes of the shards, the flags of the job, and by rank the numbers
-of the samples in the batches that follow.
+Needs megatron-energon and torch. Tests of the import, which need neither, read the files.
+expected.json contains, for each file, the sizes of the shards, the flags of the job, and by rank the
+numbers of the samples in the batches that follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 POINT = 9
 COUNT = 40
 SHUFFLED = {"shuffle_buffer_size": 5, "max_samples_per_sequence": 6}
-# What is stored: the file of make_states.py, and its name here.
+# The stored files: the name in make_states.py, and the name here.
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {
     "shuffled.pt": ("pt", {"num_workers": 0, "options": SHUFFLED}),
     "workers.pickle": ("protocol4", {"num_workers": 2, "checkpoint_every_sec": 1000}),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))  # for scripts of their own
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))  # for scripts in separate processes
 
 from conftest import write_tar  # noqa: E402
 
@@ -50,7 +50,7 @@ class Encoder(energon.DefaultTaskEncoder):
 
 
 def make_loader(path: str, num_workers: int = 1, **options: Any) -> energon.SavableDataLoader:
-    """Without options: epochs of 12 batches of 8 points."""
+    """Without options, epochs have 12 batches of 8 points."""
     config = options.pop("worker_config", None)
     dataset = energon.get_train_dataset(
         path,

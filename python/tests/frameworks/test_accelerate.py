@@ -65,7 +65,7 @@ def test_save_state_in_an_epoch(
     with make_loader(points, num_workers) as loader:
         accelerator, batches = prepared(loader)
         accelerator.load_state(str(tmp_path))
-        # Accelerate asks for a batch before it needs it: with the last one it has seen the end.
+        # Accelerate requests a batch before it needs it, so at the last batch it has reached the end.
         for expected in [whole[0][at:], whole[1]] if at < 12 else [whole[1]]:
             assert epoch(batches) == expected
 

@@ -1,4 +1,4 @@
-"""A notebook's kernel: an interrupt ends a wait, and the next cell goes on without loss."""
+"""A notebook's kernel: an interrupt ends a wait, and the next cell continues without loss."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Notebook:
         self.manager = manager
 
     def run(self, code: str, interrupt_after: float | None = None) -> tuple[str, str]:
-        """Status or name of the exception, and what was printed."""
+        """The status or the name of the exception, and the printed text."""
         request = self.client.execute(code)
         if interrupt_after is not None:
             time.sleep(interrupt_after)

@@ -1,4 +1,4 @@
-"""torchrun: saved on 2 ranks, resumed on 3; no sample is lost or comes twice."""
+"""torchrun: saved on 2 ranks, resumed on 3, without losing or repeating a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer: get_train_dataloader() returns our loader, checkpoints hold its position."""
+"""Hugging Face's Trainer: get_train_dataloader() returns our loader, checkpoints contain its position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
 
 
 class Trainer(transformers.Trainer):  # type: ignore[misc, name-defined]
-    """The batches are ours; the position of the loader lies in the folder of each checkpoint."""
+    """Delivers our batches, and keeps the position of the loader in the folder of each checkpoint."""
 
     def __init__(self, loader: Any, **more: Any) -> None:
         super().__init__(**more)
@@ -60,7 +60,7 @@ def run(path: str, folder: pathlib.Path, steps: int, resume: Any = None, **optio
         per_device_train_batch_size=8,
         lr_scheduler_type="constant",
         learning_rate=0.01,
-        ignore_data_skip=True,  # the loader skips nothing, it begins at its place
+        ignore_data_skip=True,  # the loader skips nothing and starts at its position
         remove_unused_columns=False,
         disable_tqdm=True,
         report_to=[],

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares energon_cpp with the real Megatron-Energon: what both prepare, and what both deliver.
+"""Compares energon_cpp with the real Megatron-Energon: prepared files and delivered batches.
 
     run.sh ENVIRONMENT PROGRAM [--configurations 100] [--seed 0] [--only N] [--keep FOLDER]
 
-Each seed makes datasets, which both programs prepare, each in a tree of its own; every file is
-compared. Then each of the random configurations reads one of the trees with both packages, with the
-same Python encoder: order, keys, restore keys, sources, subflavors and the bytes of all fields of
-the first batches of each rank, where epochs end, exceptions, and the batches after a save in the
-middle and a restore. A configuration that differs is printed with the command that repeats it.
+Each seed makes datasets, which each program prepares in its own tree. All files are compared. Then
+each random configuration reads one of the trees with both packages and the same Python encoder. Order,
+keys, restore keys, sources, subflavors and the bytes of all fields of the first batches of each rank
+are compared, as are the ends of epochs, exceptions, and the batches after a save in the middle and a
+restore. A configuration that differs is printed with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Failed(Exception):
 
 
 def our_flags(flags: tuple[str, ...]) -> list[str]:
-    """The flags of our program for those of Energon's: a field map is a flag for each field."""
+    """Translates flags of Energon's program to ours: a field map becomes a flag for each field."""
     made: list[str] = []
     for flag in flags:
         if made and made[-1] == "--field-map":
@@ -71,8 +71,8 @@ def prepare_by_energon(folder: pathlib.Path, commands: list[list[str]]) -> None:
 
 
 def change_by_hand(tree: pathlib.Path) -> None:
-    """Leaves out shards and samples, and labels samples, as users do after a prepare. Of `texts`,
-    which is joined, one sample only: the order of several decides the name of Energon's index."""
+    """Leaves out shards and samples, and labels samples, as users do after a prepare. `texts`, which is
+    joined, loses only one sample, because the order of several decides the name of Energon's index."""
     excluded = {
         "texts": "- parts/data-1.tar/00012\n",
         "unicode": "- parts/data-2.tar\n- parts/data-1.tar/ключ/ü_00{7..9}\n",
@@ -91,7 +91,7 @@ def change_by_hand(tree: pathlib.Path) -> None:
 
 
 def make_trees(folder: pathlib.Path, program: str, seed: int) -> int:
-    """Both trees, prepared. Returns how many files were compared."""
+    """Prepares both trees. Returns the number of files that were compared."""
     ours, theirs = (folder / name for name in TREES)
     ours.mkdir()
     datasets = peer_data.write_all(ours, seed)
@@ -144,7 +144,7 @@ def run_side(module: str, jobs: list[Any], folder: pathlib.Path) -> list[Any]:
 
 
 def run_both(jobs: list[Any], folder: pathlib.Path) -> tuple[list[Any], list[Any]]:
-    """What both packages make of all jobs. Energon, which is slower, has two processes."""
+    """The results of all jobs with both packages. Energon, which is slower, has two processes."""
     seconds = 60 + 30 * len(jobs)
     started = start_side(OURS, jobs, folder)
     halves = [start_side(THEIRS, jobs[part::2], folder, part) for part in range(2)]
@@ -173,7 +173,7 @@ def first_epoch(batches: list[Any]) -> list[Any]:
 
 
 def compare(made: dict[str, Any], ours: Any, theirs: Any) -> tuple[list[str], int]:
-    """What is different, and how many batches were equal."""
+    """The differences, and the number of equal batches."""
     for side, result in (("energon_cpp", ours), ("Energon", theirs)):
         if "failed" in result:
             return [f"{side}: {result['failed']}"], 0
@@ -192,8 +192,8 @@ def compare(made: dict[str, Any], ours: Any, theirs: Any) -> tuple[list[str], in
         if one.get("saves") and one["restored"] != one["rest"]:
             where = first_difference(one["restored"], one["rest"])
             problems.append(f"loader {rank}: after a restore{where} without")
-        # The epoch after begins with another worker in Energon, where it was restored; and a
-        # state after the last batch is that of the next epoch (docs/python.md, "State").
+        # In a restored Energon, the next epoch starts with another worker; and a
+        # state after the last batch belongs to the next epoch (docs/python.md, "State").
         restored, rest = (first_epoch(two[name]) for name in ("restored", "rest"))
         if two.get("saves") and rest and restored != rest:
             where = first_difference(restored, rest)
@@ -246,7 +246,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--configurations", type=int, default=100)
     parser.add_argument("--only", type=int, help="the number of one configuration of the seed")
-    parser.add_argument("--keep", help="a folder where the data stays, and is used if it is there")
+    parser.add_argument("--keep", help="a folder in which the data is kept and reused")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(arguments.keep or made)

@@ -17,14 +17,14 @@ from PIL import Image
 Parts = dict[str, bytes]
 MakeParts = Callable[[random.Random, int], Parts]
 
-# A part that is no bytes object in energon_cpp but a Buffer.
+# A part that is a Buffer in energon_cpp, and not bytes.
 LARGE = 20000
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A folder of tars. flags: of `energon prepare`, the same in both programs. shards: samples of
-    each. key: makes the key of a sample of its number."""
+    """A folder of tars. flags: flags of `energon prepare`, the same in both programs. shards: number of
+    samples in each shard. key: makes the key of a sample from its number."""
 
     name: str
     shards: tuple[int, ...]
@@ -99,7 +99,7 @@ def draw_shards(draw: random.Random, count: int, least: int, most: int) -> tuple
 
 
 def draw_datasets(draw: random.Random) -> list[Dataset]:
-    """Those of a seed. The keys of `captions` are among those of `texts` in part, for joins."""
+    """The datasets of a seed. `captions` shares some keys with `texts`, for joins."""
     vqa = _typed(
         "VQASample", image="seg.png", context="json[question]", answers="json[answers],txt"
     )
@@ -165,8 +165,8 @@ splits:
 
 
 def write_all(folder: pathlib.Path, seed: int) -> list[Dataset]:
-    """Everything but what the programs make. Returns the datasets that must be prepared; so
-    must the JSONL files and the metadatasets."""
+    """Writes everything except the prepared files. Returns the datasets to prepare, in addition to the
+    JSONL files and the metadatasets."""
     draw = random.Random(f"data {seed}")
     datasets = draw_datasets(draw)
     for dataset in datasets:

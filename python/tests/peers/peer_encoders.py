@@ -23,7 +23,7 @@ def as_json(value: Any) -> Any:
 
 
 def text_of(sample: Any) -> str:
-    """What every kind of sample has."""
+    """The fields that every kind of sample has."""
     for name in ("text", "caption", "context"):
         value = sample.get(name) if isinstance(sample, dict) else getattr(sample, name, None)
         if value is not None:
@@ -89,7 +89,7 @@ def make_cookers(energon: types.ModuleType, kinds: Types, only_lines: bool) -> l
 
 
 def sample_stage(energon: types.ModuleType, kinds: Types, options: dict[str, Any]) -> Any:
-    """What encode_sample, or preencode_sample, does."""
+    """The work of encode_sample or preencode_sample."""
     salt = options["salt"]
 
     def encoded(sample: Any, part: int = 0) -> Any:
@@ -200,7 +200,7 @@ def batch_stages(
 
 
 def make_encoder(energon: types.ModuleType, options: dict[str, Any]) -> Any:
-    """The task encoder of `options`, of either package."""
+    """The task encoder of `options`, for either package."""
     kinds = types_over(energon)
     stages: dict[str, Any] = {
         "cookers": make_cookers(energon, kinds, options["only lines"])

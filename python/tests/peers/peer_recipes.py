@@ -1,5 +1,5 @@
 """Random configurations. Each is a dict of plain values, from which both packages make the same
-loaders. What cannot be equal by design is not drawn; a comment says where that is documented."""
+loaders. Configurations that differ by design are not drawn; comments name the documentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 HEAD = "__module__: megatron.energon\n__class__: MetadatasetV2\nsplits:\n"
 
-# What may be mixed, and the options of an entry of a metadataset that it needs.
+# The ways to mix, and the options that they need in an entry of a metadataset.
 TEXTS: dict[str, dict[str, Any]] = {"texts": {}, "unicode": {}, "captions": {}, "questions": {}}
 CRUDE: dict[str, dict[str, Any]] = {
     "crude": {},
@@ -24,7 +24,7 @@ AUX = {
 
 
 class Recipe:
-    """Draws one configuration: of a seed and a number."""
+    """Draws one configuration for a seed and a number."""
 
     def __init__(self, seed: int, number: int) -> None:
         self.draw = random.Random(f"configuration {seed} {number}")
@@ -34,7 +34,7 @@ class Recipe:
         self.split = "val" if self.mode == "val" else "train"
         self.world_size = self.draw.choice([1, 1, 1, 2, 2, 3])
         self.num_workers = self.draw.choice([0, 0, 1, 2, 2, 3])
-        # So small a dataset has something for each worker only where they are few: Energon ends
+        # A dataset this small has samples for each worker only if there are few: Energon ends
         # with an assertion for a worker without samples (docs/guarantees.md, "Not guaranteed").
         if self.mode == "val" and self.world_size * self.num_workers > 4:
             self.world_size = 1
@@ -64,13 +64,13 @@ class Recipe:
         if self.maybe(0.1) and not leaf.endswith((".yaml", ".jsonl")):
             entry["split_part"] = "train"
         if self.mode != "val" and self.maybe(0.2):
-            # Not null: Energon asserts. -1 draws without an end.
+            # Not null, because Energon asserts. -1 draws endlessly.
             choices = [2, 3, -1] if mixing == "blend" else [2, 3]
             entry["shuffle_over_epochs_multiplier"] = self.draw.choice(choices)
         if mixing == "blend":
             entry["weight"] = self.draw.choice([1, 2, 3, 0.5, 7.25])
         elif self.mode == "epochs":
-            # Fractions only where one epoch is compared (docs/pipelines.md, "By repetitions").
+            # Fractions only if one epoch is compared (docs/pipelines.md, "By repetitions").
             entry["repetitions"] = self.draw.choice([1, 1, 2, 3, 0.5, 1.5, 2.25])
         else:
             entry["repetitions"] = self.draw.choice([1, 1, 2, 3])
@@ -89,11 +89,11 @@ class Recipe:
                 nested["subset"] = self.subset("", False)
             entries.append(nested)
         content: dict[str, Any] = {mixing: entries}
-        if len(entries) == 1 and self.maybe(0.5):  # a reference by itself
+        if len(entries) == 1 and self.maybe(0.5):  # a reference alone
             content = entries[0]
             content.pop("weight", None)
             content.pop("repetitions", None)
-        # Version 1 has none of these, and in Energon no JSONL files and joins.
+        # Version 1 has none of these and, in Energon, neither JSONL files nor joins.
         newer = any({"subset", "aux"} & set(entry) for entry in entries) or bool(self.inner)
         newer = newer or any(name in f"{entries}" for name in ("joined", ".jsonl"))
         if "blend" in content and not newer and self.maybe(0.5):
@@ -102,7 +102,7 @@ class Recipe:
         self.metadataset = f"{head}  {self.split}: {json.dumps(content, ensure_ascii=False)}\n"
 
     def choose_data(self) -> dict[str, Any]:
-        """Path, metadatasets to write, and what the samples are."""
+        """The path, the metadatasets to write, and the kind of the samples."""
         self.mixing, self.inner = "none", ""
         joined = f"joined_{self.split}.yaml"
         kind = self.draw.choice(["typed", "typed", "crude", "lines", "joined"] + 5 * ["mixed"])
@@ -128,7 +128,7 @@ class Recipe:
     def choose_functions(self, leaf: str) -> dict[str, Any]:
         draw = self.draw
         options: dict[str, Any] = {
-            # Energon cannot look for a cooker by subflavors where there are none.
+            # Energon cannot select a cooker by subflavors if there are none.
             "only lines": leaf == "lines.jsonl",
             "salt": draw.randrange(1000),
             # A field map with "json[question]" needs a decoder.
@@ -199,10 +199,10 @@ class Recipe:
         }
 
     def energon_resumes(self, options: dict[str, Any], functions: dict[str, Any]) -> bool:
-        """Energon 7.4.1 cannot make samples of joins again, which its buffers need; of several
-        datasets in validation it begins with the first; a worker that has ended its share of the
-        epoch begins again, although others or a buffer have not ended; and it cannot make groups,
-        nor packs with postencode_sample, again, which generators and groups after need."""
+        """Energon 7.4.1 cannot rebuild samples of joins, which its buffers need. With several datasets
+        in validation, it starts with the first. A worker that has finished its share of the epoch
+        starts over, although others or a buffer have not finished. It cannot rebuild groups or packs
+        with postencode_sample, which later generators and groups need."""
         if "joined" in f"{self.data['path']} {self.data['outer']} {self.data['inner']}":
             return False
         groups, generates = functions["group"], functions["encode batch"] == "generates"

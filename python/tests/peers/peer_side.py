@@ -1,6 +1,6 @@
-"""Runs jobs with one of the two packages, each in a fork of its own with a time limit:
+"""Runs jobs with one of the two packages, each in its own fork with a time limit:
     peer_side.py MODULE JOBS RESULTS
-JOBS and RESULTS have a JSON value in each line. A job is {"prepare": [arguments of the program]}
+JOBS and RESULTS contain one JSON value per line. A job is {"prepare": [arguments of the program]}
 for Energon, or {"tree": folder, "configuration": …}."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import peer_encoders
 from peer_values import batch_record
 
 SECONDS = 180
-# Loaders that were used. They end with the process: one of Energon that is collected before waits
-# five seconds for each worker.
+# Loaders that were used. They end with the process, because a loader of Energon that is collected
+# earlier waits five seconds for each worker.
 used: list[Any] = []
 END = "end of the epoch"
 
@@ -57,15 +57,15 @@ def make_datasets(energon: types.ModuleType, job: dict[str, Any], rank: int) -> 
 
 
 def short(error: BaseException) -> str:
-    """Type and text of an error that a function raised; workers of torch put more around it."""
+    """Type and text of an error that a function raised, without the text that torch's workers add."""
     text = str(error)
     said = re.findall(r"no good: [^\s{]+", text)
     return f"{type(error).__name__}: {said[-1] if said else ''}"
 
 
 class Collector:
-    """Takes batches of a loader, and says where epochs end. Loops are not left before the end of
-    the epoch: Energon without workers then delivers what its buffers hold twice."""
+    """Takes batches of a loader, and records the ends of epochs. Loops run to the end of the epoch:
+    otherwise, Energon without workers delivers the samples in its buffers twice."""
 
     def __init__(self, made: dict[str, Any], loader: Any) -> None:
         self.epochs_left = 1 if made["mode"] == "epochs" else 3
@@ -89,7 +89,7 @@ class Collector:
                 count -= 1
 
     def remade(self) -> bool | None:
-        """Whether the last batch is the same when it is made again."""
+        """Whether the last batch is the same when it is rebuilt."""
         batch = self.last
         if batch is None:
             return None
@@ -99,7 +99,7 @@ class Collector:
 
 
 def run_loader(energon: types.ModuleType, job: dict[str, Any], dataset: Any, again: Any) -> Any:
-    """The batches of a rank, and those after a save in the middle. again: an equal dataset."""
+    """The batches of a rank, and the batches after a save in the middle. again: an equal dataset."""
     made = job["configuration"]
     is_ours = energon.__name__ == "energon_cpp"
     result: dict[str, Any] = {"batches": [], "rest": [], "restored": []}
@@ -108,13 +108,13 @@ def run_loader(energon: types.ModuleType, job: dict[str, Any], dataset: Any, aga
         used.append(loader)
         collector = Collector(made, loader)
         collector.take(made["saved_after"], result["batches"])
-        # Energon waits forever for a state of workers that have not started.
+        # Energon waits forever for the state of workers that have not started.
         saves = again is not None and collector.last is not None
         saves = saves and (is_ours or made["energon resumes"])
         state = loader.save_state_rank() if saves else None
         left = collector.epochs_left
         collector.take(made["batches"], result["rest"])
-        # Energon cannot restore groups, nor packs with postencode_sample.
+        # Energon cannot restore groups or packs with postencode_sample.
         result["remade"] = collector.remade() if is_ours else None
         result["saves"] = saves
         if saves:
@@ -150,12 +150,12 @@ def run_job(energon: types.ModuleType, job: dict[str, Any]) -> dict[str, Any]:
                 main(args=job["prepare"], standalone_mode=False)
                 return {"prepared": job["prepare"][-1]}
             return {"ranks": run_configuration(energon, copy.deepcopy(job))}
-    except BaseException:  # also SystemExit: what it says is the report
+    except BaseException:  # also SystemExit: its message is the report
         return {"failed": traceback.format_exc()[-3000:], "output": output.getvalue()[-1000:]}
 
 
 def run_in_fork(energon: types.ModuleType, job: dict[str, Any], results: pathlib.Path) -> None:
-    """Appends what the job gave to `results`. A fork that hangs or dies is killed."""
+    """Appends the results of the job to `results`. A fork that hangs or dies is killed."""
     begin = time.monotonic()
     print(json.dumps(job)[:200], flush=True)
     pid = os.fork()

@@ -8,8 +8,8 @@ from typing import Any
 
 
 class Types:
-    """Classes over those of the package `energon`. They are also in this module, because Energon
-    pickles batches."""
+    """Makes classes that derive from those of the package `energon`. They are also added to this module,
+    because Energon pickles batches."""
 
     def __init__(self, energon: types.ModuleType) -> None:
         @energon.edataclass

@@ -19,8 +19,8 @@ def digest(data: bytes) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """Plain JSON for `value`. Buffers of energon_cpp are bytes; arrays and tensors are their type,
-    shape and a digest."""
+    """Plain JSON for `value`. Buffers of energon_cpp become bytes, arrays and tensors their type, shape
+    and digest."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, bytes) or type(value).__name__ == "Buffer":
@@ -43,7 +43,7 @@ def canonical(value: Any) -> Any:
 
 
 def fields_of(batch: Any) -> dict[str, Any]:
-    """The fields of a batch of either package, without the four of its own."""
+    """The fields of a batch of either package, without its four own fields."""
     if isinstance(batch, dict):
         names = list(batch)
     elif hasattr(batch, "_fields"):
@@ -67,8 +67,8 @@ def flat(value: Any) -> list[Any]:
 
 
 def indexes_of(restore_key: Any) -> list[int]:
-    """The numbers of the samples in their datasets, in the order of the key. The rest of the key
-    has another form in each package (docs/formats/restore_key.md)."""
+    """The numbers of the samples in their datasets, in the order of the key. The rest of the key differs
+    between the packages (docs/formats/restore_key.md)."""
     if isinstance(restore_key, (tuple, list)):
         inner = [part for part in restore_key if isinstance(part, (tuple, list))]
         found = [index for part in inner for index in indexes_of(part)]
@@ -80,7 +80,7 @@ def indexes_of(restore_key: Any) -> list[int]:
 
 
 def batch_record(batch: Any, is_packed: bool) -> dict[str, Any]:
-    """What is compared of a batch. is_packed: its samples are packs."""
+    """The values of a batch to compare. is_packed: whether its samples are packs."""
     fields = canonical(fields_of(batch))
     record = {
         # Without optional fields that no sample has (docs/energon-compat.md, TaskEncoder.batch).
@@ -88,7 +88,7 @@ def batch_record(batch: Any, is_packed: bool) -> dict[str, Any]:
         "restore key": indexes_of(own(batch, "__restore_key__")),
     }
     if not is_packed:
-        # Those of a pack are those of all of its samples (docs/pipelines.md,
+        # A pack has the keys and sources of all of its samples (docs/pipelines.md,
         # pack_selected_samples); Energon's are what the function returned.
         record |= {
             "keys": flat(own(batch, "__key__")),
@@ -104,15 +104,16 @@ def set_in(value: Any) -> bool:
 
 
 def subflavors_of(batch: Any) -> list[Any]:
-    """Without empty ones: Energon's from_samples leaves them out (docs/energon-compat.md)."""
+    """The list without empty entries, which Energon's from_samples leaves out
+    (docs/energon-compat.md)."""
     found = own(batch, "__subflavors__")
     found = found if isinstance(found, list) else [found]
     return [canonical(one) for one in found if one]
 
 
 def sources_of(batch: Any) -> list[str]:
-    """Datasets and shards, each as often as it follows another one (Energon lists the first dataset
-    of a join twice). Not `index`, nor shards of folders of files, which are named in another way
+    """Datasets and shards without consecutive duplicates (Energon lists the first dataset of a join
+    twice). Leaves out `index` and shards of folders of files, which have other names
     (docs/energon-compat.md, SourceInfo)."""
     found: list[str] = []
     for one in flat(own(batch, "__sources__")):

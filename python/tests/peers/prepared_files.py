@@ -1,11 +1,11 @@
-"""Compares what the two programs wrote when they prepared the same data.
+"""Compares the files that the two programs wrote when they prepared the same data.
 
-Equal byte for byte: indexes of shards and of JSONL files, indexes of joins (but not their names,
-which follow from the random index.uuid), split.yaml. Equal as values: dataset.yaml (YAML is written
-in more than one way), .info.json without `energon_version`, which names the program. index.sqlite:
-tables, columns and indexes, and all rows; pages differ, and media metadata is JSON that is compared
-as values. index.uuid: 36 characters of a UUID, random in both. Files that only energon_cpp writes
-(docs/formats/energon_files.md) are no difference.
+These must be equal byte for byte: indices of shards and of JSONL files, indices of joins (but not their
+names, which depend on the random index.uuid), and split.yaml. These must have equal values:
+dataset.yaml (YAML has more than one form), and .info.json without `energon_version`, which names the
+program. In index.sqlite, tables, columns, indexes and all rows must be equal; pages differ, and the JSON
+of media metadata is compared by value. index.uuid has 36 characters of a UUID, random in both. Files
+that only energon_cpp writes (docs/formats/energon_files.md) do not count as a difference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OURS_ONLY = {"shard_record.bin"}
 
 
 def names_in(folder: pathlib.Path) -> set[str]:
-    """The files that a prepare wrote, relative to `folder`; those of joins without their digest."""
+    """The files that a prepare wrote, relative to `folder`. Files of joins lack their digest."""
     paths = [*folder.glob("**/.nv-meta/*"), *folder.glob("**/*.idx"), *folder.glob("**/*.bin")]
     names = {str(path.relative_to(folder)) for path in paths if path.name not in OURS_ONLY}
     return {name if "/join_index_" not in name else f"{name.split('/')[0]}/join" for name in names}
@@ -36,7 +36,7 @@ def path_of(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def shape_of_tables(database: sqlite3.Connection) -> Any:
-    """Columns of each table and index."""
+    """The columns of each table and index."""
     names = database.execute("SELECT type, name FROM sqlite_master ORDER BY name").fetchall()
     shape: dict[str, Any] = {}
     for kind, name in names:
@@ -52,7 +52,7 @@ def rows_of(database: sqlite3.Connection) -> Any:
         ("samples", "*"),
         ("sample_parts", "*"),
         ("media_metadata", "*"),
-        ("media_filters", "strategy, patterns"),  # not when it was created
+        ("media_filters", "strategy, patterns"),  # not the time of creation
     ):
         found = database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
         all_rows = database.execute(f"SELECT {columns} FROM {table}").fetchall() if found else []
@@ -64,7 +64,7 @@ def rows_of(database: sqlite3.Connection) -> Any:
 
 
 def content_of(path: pathlib.Path, name: str) -> Any:
-    """What must be equal of the file."""
+    """The content of the file that must be equal."""
     last = name.rsplit("/", 1)[-1]
     if last == ".info.json":
         info = json.loads(path.read_text())
@@ -84,7 +84,7 @@ def content_of(path: pathlib.Path, name: str) -> Any:
 
 
 def first_difference(ours: Any, theirs: Any, place: str = "") -> str:
-    """Where two values differ, and how."""
+    """The places where two values differ, and their difference."""
     if isinstance(ours, dict) and isinstance(theirs, dict) and set(ours) == set(theirs):
         for name in ours:
             if ours[name] != theirs[name]:
@@ -99,7 +99,7 @@ def first_difference(ours: Any, theirs: Any, place: str = "") -> str:
 
 
 def compare_folders(ours: pathlib.Path, theirs: pathlib.Path) -> tuple[int, list[str]]:
-    """How many files were compared, and what is different."""
+    """The number of files that were compared, and the differences."""
     names, other = names_in(ours), names_in(theirs)
     problems = [f"{name}: only energon_cpp wrote it" for name in sorted(names - other)]
     problems += [f"{name}: only Energon wrote it" for name in sorted(other - names)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the comparison with Megatron-Energon: run.sh ENVIRONMENT PROGRAM [OPTIONS…]. PEERS_PYTHON: a Python that has
-# megatron-energon, instead of the environment that python/make_environment.sh makes. Exit code 77 where there is none.
+# megatron-energon, instead of the environment that python/make_environment.sh makes. Exit code 77 if neither exists.
 set -euo pipefail
 python=${PEERS_PYTHON:-${1:?usage: run.sh ENVIRONMENT PROGRAM [OPTIONS…]}/bin/python}
 shift

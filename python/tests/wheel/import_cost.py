@@ -1,4 +1,4 @@
-"""What `import energon_cpp` takes, and what it imports besides Python's own modules."""
+"""The time of `import energon_cpp`, and its imports other than Python's own modules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-# Also modules that are asked for and not there, such as torch where it is not installed.
+# Also modules that are requested but missing, such as torch if it is not installed.
 CODE = """
 import sys, time
 asked = []
@@ -29,10 +29,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def import_cost(*options: str, runs: int = 10, enough: float = 0.2) -> tuple[float, list[str]]:
-    """CPU seconds of the best run, and the names of foreign modules that were asked for.
+    """CPU seconds of the fastest run, and the names of other modules that it requested.
 
-    A run on a busy machine is slow now and then, and the first may have to compile: it ends with
-    the first run below `enough`. `options` are those of the interpreter.
+    Runs on a busy machine are sometimes slow, and the first may have to compile, so this stops after
+    the first run below `enough`. `options` are options of the interpreter.
     """
     best = float("inf")
     for _ in range(runs):
@@ -44,6 +44,6 @@ def import_cost(*options: str, runs: int = 10, enough: float = 0.2) -> tuple[flo
 
 
 def slowest_imports(*options: str) -> str:
-    """The lines of -X importtime with the largest sums, for the message of a failed test."""
+    """The lines of -X importtime with the largest totals, for the message of a failed test."""
     lines = run(*options, "-X", "importtime", "-c", "import energon_cpp").stderr.splitlines()[1:]
     return "\n".join(sorted(lines, key=lambda line: int(line.split("|")[1]))[-15:])

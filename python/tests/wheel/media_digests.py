@@ -1,9 +1,10 @@
-"""What small images, sounds and videos decode to: media_digests.txt has it for the normal build.
+"""Digests of decoded small images, sounds and videos. media_digests.txt contains those of the normal build.
 
     python media_digests.py FOLDER... > media_digests.txt
 
-A line is a file, the field, its dtype and shape, and 16 digits of the SHA-256 of its elements. Of
-lossy sound, whose last bits depend on the processor, it is the root mean square of each channel.
+A line has the file, the field, its dtype and shape, and 16 digits of the SHA-256 of its elements. For
+lossy sound, whose last bits depend on the processor, the root mean square of each channel replaces
+the digest.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any
 LIST = pathlib.Path(__file__).with_suffix(".txt")
 IMAGES = {"gif", "jpg", "png", "tiff", "webp"}
 SOUND_AND_VIDEO = {"aac", "avi", "flac", "flv", "mkv", "mp3", "mp4", "ogg", "wav", "webm"}
-# Are refused: frames of two sizes, and samples of images below 0.
+# Refused files: frames of two sizes, and images with samples below 0.
 REFUSED = {"two_sizes.mkv", "signed8.tiff", "signed16.tiff"}
 
 
 def media_files(folders: Iterable[pathlib.Path], kinds: set[str]) -> list[pathlib.Path]:
-    """Files of these kinds, by name."""
+    """The files of these kinds, by name."""
     files = [path for folder in folders for path in folder.iterdir()]
     chosen = (path for path in files if path.suffix[1:] in kinds and path.name not in REFUSED)
     return sorted(chosen, key=lambda path: path.name)
@@ -68,7 +69,7 @@ def lines_of(path: pathlib.Path) -> Iterator[str]:
 
 
 def expected_lines(kinds: set[str]) -> list[str]:
-    """The lines of media_digests.txt about files of these kinds."""
+    """The lines of media_digests.txt for files of these kinds."""
     lines = LIST.read_text().splitlines()
     return [line for line in lines if line.split()[0].rsplit(".", 1)[1] in kinds]
 

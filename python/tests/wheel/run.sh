@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes the wheel, installs it into a fresh virtual environment and uses it where there is no compiler, no header and no library
-# besides those that every system with Python has (manylinux's list):
+# Makes the wheel, installs it into a fresh virtual environment, and uses it without a compiler, headers, or libraries other than those
+# of every system with Python (manylinux's list):
 #   python/tests/wheel/run.sh [WHEEL]     # without a wheel, python/make_wheel.sh makes one in build/portable
-# Exit code 77 where that cannot be done. WITHOUT_FFMPEG=1: the wheel has no sound and video. WITHOUT_TORCH=1: without the examples.
+# Exit code 77 if that is not possible. WITHOUT_FFMPEG=1: without sound and video. WITHOUT_TORCH=1: without the examples.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 here=$root/python/tests/wheel
@@ -39,7 +39,7 @@ mkdir -p "$work/lib" "$work/empty" "$work/data"
 cp "$root"/tests/media/av/data/*.* "$root"/tests/media/image/data/*.* "$work/data"
 multiarch=$(gcc -print-multiarch 2>/dev/null || echo x86_64-linux-gnu)
 system=/usr/lib/$multiarch
-# What wheels may use of the system, and what this Python itself uses.
+# The libraries of the system that wheels may use, and the libraries that this Python uses.
 allowed='ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libutil|libresolv|libnsl|libgcc_s|libstdc\+\+|libz|libexpat|libffi|libbz2|liblzma|libnss_files|libtinfo'
 for file in "$system"/*.so.*; do
   if [[ $(basename "$file") =~ ^($allowed)[.-] ]]; then

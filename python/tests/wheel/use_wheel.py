@@ -1,8 +1,8 @@
-"""Uses an installed wheel as a new user would: run by run.sh where the system has no libraries.
+"""Uses an installed wheel like a new user. run.sh runs it on a system without libraries.
 
     python use_wheel.py MEDIA_FOLDER LIBRARY_FOLDER
 
-MEDIA_FOLDER has small images, sounds and videos.
+MEDIA_FOLDER contains small images, sounds and videos.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tarfile
 import time
 
-# Python is isolated (-I): the folder of this file is not in its path.
+# Python is isolated (-I), so the folder of this file is not in its path.
 sys.path.append(str(pathlib.Path(__file__).parent))
 import import_cost  # noqa: E402
 import media_digests  # noqa: E402
@@ -42,7 +42,7 @@ def ran(*command: str) -> str:
 
 
 def check_bareness() -> None:
-    """Otherwise this shows nothing."""
+    """Without isolation, this test proves nothing."""
     check("there is no compiler", not any(map(shutil.which, ("gcc", "g++", "cc", "clang", "ld"))))
     check("there are no headers", os.listdir("/usr/include") == [])
     own = ("libarchive", "libsqlite3", "libavcodec", "libjpeg", "libpng", "libyaml-cpp", "libfmt")
@@ -169,7 +169,7 @@ def check_media() -> None:
 
 
 def check_libraries() -> None:
-    """Every loaded library is Python's, the wheel's, or one of those that stayed in the system."""
+    """Every loaded library belongs to Python or the wheel, or was left in the system."""
     loaded = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
     prefixes = (sys.prefix, sys.base_prefix, str(SYSTEM), "/lib/", "/lib64/", "/usr/lib64/")
     foreign = sorted(path for path in loaded if not path.startswith(prefixes))

@@ -1,4 +1,4 @@
-"""What a user writes, with types: mypy --strict accepts it."""
+"""A script of a user, with types, which mypy --strict accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Jobs whose ranks save by themselves.
+// Jobs whose ranks save automatically.
 
 #pragma once
 
@@ -34,7 +34,7 @@ class SavingJob {
   std::vector<std::unique_ptr<AutoSavingLoader>> ranks_;
 };
 
-/// The names of what is in `folder`, sorted.
+/// The names of the entries of `folder`, sorted.
 std::vector<std::string> names_in(const std::string& folder);
 
 }  // namespace energon::testing

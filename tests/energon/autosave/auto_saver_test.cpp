@@ -1,4 +1,5 @@
-// IBM-22: loaders that save by themselves, what they keep, and how they go on from their folder.
+// IBM-22: loaders that save automatically, the checkpoints that they keep, and how they continue
+// from their folder.
 
 #include "energon/autosave/auto_saver.h"
 
@@ -59,7 +60,7 @@ TEST_CASE("IBM-22 loaders that saved every 100 steps continue from their folder"
   CHECK(second.saver().restored_from() == folder + "/step_100");
   CHECK(second.saver().ignored().empty());
 
-  // In another folder it is a new run: steps are counted from 0.
+  // In another folder, the run is new and counts steps from 0.
   const std::string other = fixture.folder().file("other");
   SavingJob third(fixture, layout, {.folder = other, .every_batches = 150, .load_from = folder});
   CHECK(third.steps() == std::vector<std::int64_t>(3, 0));
@@ -151,7 +152,7 @@ TEST_CASE("the newest complete checkpoints and foreign files are kept", "[autosa
   CHECK_THAT(names_in(options.folder + "/step_1"), Catch::UnorderedEquals(theirs));
   CHECK(SavingJob(fixture, {.world_size = 2}, options).saver().step() == 5);
 
-  // As long as rank 1 is late, nothing newer is complete, and nothing is removed.
+  // As long as rank 1 is late, no newer checkpoint is complete, and none is removed.
   for (int i = 0; i < 3; ++i) {
     job.rank(0).next();
   }
@@ -217,7 +218,7 @@ TEST_CASE("a checkpoint of a smaller world is complete among files of a larger o
   for (int i = 0; i < 10; ++i) {
     two.rank(0).next();
   }
-  // The files are of rank 0 of two and of ranks 1 and 2 of three.
+  // The files belong to rank 0 of two ranks and to ranks 1 and 2 of three.
   CHECK_FALSE(energon::find_newest_checkpoint(options.folder).newest);
   for (int i = 0; i < 10; ++i) {
     two.rank(1).next();

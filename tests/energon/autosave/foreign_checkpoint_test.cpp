@@ -1,4 +1,4 @@
-// Checkpoints and ranks that are damaged, or of other data, settings or versions.
+// Checkpoints and ranks that are damaged, or have other data, settings or versions.
 
 #include <chrono>
 #include <filesystem>
@@ -111,7 +111,7 @@ TEST_CASE("ranks belong to one job if the side files found by both are the same"
     fixture.folder().write("saved/step_3/COMPLETE", mark.dump());
     CHECK(begin() == 3);
   }
-  SECTION("those of both are different") {
+  SECTION("both have them, but different ones") {
     auto mark = nlohmann::ordered_json::parse(energon::read_file(mark_file));
     mark["side_files"]["indexes"] = "0123456789abcdef";
     fixture.folder().write("saved/step_3/COMPLETE", mark.dump());

@@ -1,4 +1,4 @@
-// Ranks that do not start at the same time, and the marks by which they know of each other.
+// Ranks that do not start at the same time, and the marks by which they notice each other.
 
 #include <filesystem>
 #include <memory>

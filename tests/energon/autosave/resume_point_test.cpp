@@ -1,4 +1,4 @@
-// Where a run begins in its folder of checkpoints, or in another one.
+// Where a run starts in its folder of checkpoints, or in another one.
 
 #include "energon/autosave/resume_point.h"
 
@@ -46,7 +46,7 @@ TEST_CASE("IBM-22 half-written checkpoints are skipped and named", "[autosave][i
     std::filesystem::remove(last);
     reason = "rank_2.state";
   }
-  SECTION("nothing but the folder is there") {
+  SECTION("only the folder exists") {
     std::filesystem::remove_all(folder + "/step_20");
     std::filesystem::create_directory(folder + "/step_20");
     reason = "rank_0.state";
@@ -65,12 +65,12 @@ TEST_CASE("IBM-22 half-written checkpoints are skipped and named", "[autosave][i
     fixture.folder().write("saved/step_20/rank_2.state", flipped);
     reason = "checksum";
   }
-  SECTION("the ranks stand at different steps") {
+  SECTION("the ranks are at different steps") {
     std::filesystem::copy_file(folder + "/step_10/rank_2.state", last,
                                std::filesystem::copy_options::overwrite_existing);
     reason = "different steps of epoch 0: 10 at ranks 2, 20 at ranks 0, 1";
   }
-  SECTION("a file is of another job") {
+  SECTION("a file belongs to another job") {
     SavingJob other(fixture, {.world_size = 3, .seed_offset = 5},
                     {.folder = fixture.folder().file("other"), .every_batches = 20});
     other.take(20);
@@ -180,10 +180,10 @@ TEST_CASE("a run that starts over overwrites complete checkpoints, also with oth
   options.start_over = true;
   SavingJob fresh(other, {.world_size = 2}, options);
   options.start_over = false;
-  // The old checkpoints are set aside at once: a restart does not return to the old data.
+  // The old checkpoints are set aside immediately: a restart does not return to the old data.
   CHECK_THAT(
       error_of([&] { SavingJob(fixture, {.world_size = 2}, options); }, ErrorCode::kNotFound),
-      Catch::Contains("step_10: the run began again"));
+      Catch::Contains("step_10: the run started over"));
   const auto taken = fresh.take(5);
   SavingJob resumed(other, {.world_size = 2}, options);
   CHECK(resumed.steps() == std::vector<std::int64_t>(2, 5));
@@ -206,7 +206,7 @@ TEST_CASE("a run starts at the requested step, and later checkpoints do not coun
   CHECK(back.steps() == std::vector<std::int64_t>(2, 3));
   CHECK(back.saver().restored_from() == options.folder + "/step_3");
   options.at_step.reset();
-  // A restart before the run has saved anything, and one after that.
+  // A restart before the first save of the run, and one after it.
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 3));
   CHECK(back.take(3) == expected);
   CHECK(SavingJob(fixture, layout, options).steps() == std::vector<std::int64_t>(2, 6));

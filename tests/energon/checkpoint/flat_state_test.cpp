@@ -43,7 +43,7 @@ TEST_CASE("IBM-18 twelve ranks find their own states by name, in any order", "[l
     CAPTURE(rank);
     const auto& expected = state.ranks[static_cast<std::size_t>(rank)];
     CHECK(unflatten_state(all, rank) == expected);
-    // A store that gives back only what the rank stored.
+    // A store that returns only the values that the rank stored.
     CHECK(unflatten_state(flatten_state(expected), rank) == expected);
   }
   FlatState torn = all;
@@ -74,7 +74,7 @@ TEST_CASE("IBM-19 a flat map or a file converts no value", "[loader][ibm]") {
   CHECK(unflatten_state(flatten_state(state), 0) == state);
   CHECK(energon::decode_loader_state(energon::encode_loader_state(state)) == state);
 
-  // Stored as one blob and cut again, as a store does that knows sizes only.
+  // Stored as one blob and split again, as by a store that knows only sizes.
   const FlatState flat = flatten_state(state);
   std::string blob;
   for (const auto& [name, tensor] : flat) {

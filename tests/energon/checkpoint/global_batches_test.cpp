@@ -1,4 +1,4 @@
-// Global batches from what the ranks of a job wrote down.
+// Global batches from the records of the ranks of a job.
 
 #include <cstdint>
 #include <vector>
@@ -66,7 +66,7 @@ TEST_CASE("a global batch is omitted while a part of it may still be delivered",
           "[checkpoint][certificate]") {
   DeliveredEpoch epoch = whole();
   epoch.ended.erase(2);
-  const GlobalBatches batches = global_batches(epoch, 4);  // micro batch 8 is not of it, 11 neither
+  const GlobalBatches batches = global_batches(epoch, 4);  // without micro batches 8 and 11
   CHECK(batches.whole.size() == 2);
   CHECK(global_batches(epoch, 5).whole.size() == 1);
   CHECK(global_batches(epoch, 5).left_out == 1);
@@ -77,7 +77,7 @@ TEST_CASE("a global batch is omitted while a part of it may still be delivered",
 TEST_CASE("missing micro batches are listed after the complete ones", "[checkpoint][certificate]") {
   const GlobalBatches batches = global_batches(without({4, 6}), 3);
   CHECK(batches.whole == std::vector{batch_of(0, {0, 1, 2})});
-  CHECK(batches.missing == Numbers{4, 6});  // the end of logical shard 0 says that there was a 6
+  CHECK(batches.missing == Numbers{4, 6});  // the end of logical shard 0 shows that 6 existed
   CHECK(batches.missing_count == 2);
   CHECK_THROWS_WITH(check_none_missing(batches), "2 micro batches of epoch 1 are missing: 4, 6");
 
@@ -85,7 +85,7 @@ TEST_CASE("missing micro batches are listed after the complete ones", "[checkpoi
   gap.ended = {{2, 0}};
   const GlobalBatches far = global_batches(gap, 3);
   CHECK(far.missing.size() == 20);
-  CHECK(far.missing[1] == 3);  // 2 is of logical shard 2
+  CHECK(far.missing[1] == 3);  // 2 belongs to logical shard 2
   CHECK(far.missing_count == 2'666'666'666'666);
   CHECK_THROWS_WITH(check_none_missing(far),
                     Catch::Contains(": 1, 3, 4, 6, 7, ") && Catch::Contains(", …"));

@@ -93,7 +93,7 @@ TEST_CASE("a loader state survives a round trip through JSON", "[loader][state]"
 
 namespace {
 
-// What both forms of a state say to `value` at `pointer`, if it is the same.
+// The error of both forms of a state for `value` at `pointer`, if it is the same.
 std::string refused_in_both_forms(const char* pointer, const energon::Config& value) {
   SavableDataLoaderState state = example();
   state.config = energon::Config{{"rank", 1}, {"world_size", 2}, {"num_workers", 2}};
@@ -166,7 +166,8 @@ TEST_CASE("counts whose sums would overflow are refused", "[loader][state]") {
     CAPTURE(name);
     CHECK_THAT(refused(name, INT64_MAX), Catch::EndsWith("expected a value in [0, 2147483647]"));
   }
-  // A logical shard is not behind its loader, nor its pipeline more than one epoch ahead.
+  // A logical shard is not at an earlier epoch than its loader, and its pipeline is at most one
+  // epoch ahead.
   CHECK(refused("/checkpoints/0/turn/epoch", INT32_MAX) == "no error");
   CHECK_THAT(refused("/epoch", INT32_MAX),
              Catch::Contains("turn.epoch: found 1, expected a value in"));
@@ -242,7 +243,7 @@ TEST_CASE("a file that is not a state is named", "[loader][state]") {
 }
 
 TEST_CASE("the bytes of the example in docs/formats/checkpoint.md", "[loader][state]") {
-  // The page explains these bytes one by one. After the first release they never change.
+  // The page explains each of these bytes. They never change after the first release.
   const std::string_view hex =
       "454e52474e434b50010000008f00000000000000010a0000007b2272616e6b223a307d01000000000000000100"
       "0000000000000100000000000000000600000000000000ffffffffffffffff0800000000000000020000000002"

@@ -1,4 +1,4 @@
-// Shuffle buffers move to other ranks as they are (IBM-21).
+// Shuffle buffers move to other ranks unchanged (IBM-21).
 
 #include <cstdint>
 #include <map>
@@ -57,7 +57,8 @@ std::vector<std::size_t> buffered_by_rank(const SavableJobState& job) {
   return sizes;
 }
 
-// On two ranks the buffers are what they were, and the rest of the epoch is what was not seen.
+// On two ranks, the buffers are unchanged, and the rest of the epoch contains the samples that were
+// not seen.
 void check_buffers(const PipelineFactory& pipeline, const SavableJobState& state, int shards,
                    Keys seen, std::size_t samples) {
   const SavableJobState rescaled = rescale(state, {.world_size = 2, .uneven = Uneven::kSpread});
@@ -76,14 +77,14 @@ void check_buffers(const PipelineFactory& pipeline, const SavableJobState& state
 TEST_CASE("IBM-21 three buffers of four references become two of six, in order", "[rescale][ibm]") {
   // Each rank has two logical shards with two references in their buffers.
   TrainOptions options = one_epoch();
-  options.shuffle_buffer_size = 3;  // after a draw two are left
+  options.shuffle_buffer_size = 3;  // two are left after a draw
   const PipelineFactory pipeline = in_memory({14, 19}, options);
   for (int steps = 1; steps < 6; ++steps) {
     CAPTURE(steps);
     Job job(pipeline, {.world_size = 3, .logical_shards = 6});
     const Keys seen = job.steps(steps);
     const SavableJobState state = job.save();
-    // A shard that gave nothing yet has nothing in its buffer.
+    // A shard that has not delivered a sample yet has an empty buffer.
     CHECK(buffered_by_rank(state) ==
           (steps == 1 ? std::vector<std::size_t>{2, 2, 2} : std::vector<std::size_t>{4, 4, 4}));
     if (steps > 1) {

@@ -1,4 +1,4 @@
-// Jobs without logical shards, rescaled as Energon redistributes states (ENE-15).
+// Jobs without logical shards, rescaled like Energon's redistribution of states (ENE-15).
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ TEST_CASE("ENE-15 one of Energon's layouts becomes another one", "[rescale][ene]
   options.batch_size = 2;
   options.shuffle_buffer_size = 10;
   const LoaderFixture fixture(options);
-  // Each rank takes micro batches until 4 samples of each of the 4 workers are together.
+  // Each rank takes micro batches until it has 4 samples of each of the 4 workers.
   const auto global_batches = [&](Job& job, int steps, int batches_of_rank) {
     std::vector<std::multiset<std::string>> result;
     for (int step = 0; step < steps; ++step) {

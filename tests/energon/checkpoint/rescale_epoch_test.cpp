@@ -1,5 +1,5 @@
-// A rescaled job completes its epoch: every part of every sample comes once. Acceptance tests of
-// rescalable datasets (IBM-05, 07 … 11, 13).
+// A rescaled job completes its epoch: every part of every sample is delivered once. Acceptance
+// tests of rescalable datasets (IBM-05, 07 … 11, 13).
 
 #include <algorithm>
 #include <cstdint>
@@ -79,7 +79,8 @@ TEST_CASE("IBM-07 the epoch is completed, then the next one has all parts again"
     CHECK(distinct(both(seen, rest)).size() == 300);
     const Keys next = second.steps(150);
     CHECK(distinct(next).size() == 300);
-    // The same order in every epoch: what was seen before the save comes again right after the end.
+    // The order is the same in every epoch, so the samples seen before the save follow right after
+    // the end.
     CHECK((Keys(next.begin(), next.begin() + 74) == seen) == !is_reshuffled);
     if (!is_reshuffled) {
       CHECK(distinct(both(rest, Keys(next.begin(), next.begin() + 74))).size() == 300);
@@ -87,7 +88,7 @@ TEST_CASE("IBM-07 the epoch is completed, then the next one has all parts again"
   }
 }
 
-TEST_CASE("IBM-08 a sample that was half emitted is completed once", "[rescale][ibm]") {
+TEST_CASE("IBM-08 a partly delivered sample is completed once", "[rescale][ibm]") {
   const PipelineFactory pipeline = in_memory({100}, in_parts());
   Job first(pipeline, {.world_size = 2, .logical_shards = 8});
   const Keys seen = first.steps(50);

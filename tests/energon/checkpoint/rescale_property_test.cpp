@@ -1,6 +1,6 @@
-// Property: with logical shards set by the user the stream of a job, with its contents, does not
-// depend on its layout (ranks, workers, evenly or not), nor on being saved, rescaled and restored,
-// whatever stages it has; with epochs that end or not, by either division.
+// Property: with logical shards set by the user, the stream of a job and its contents depend
+// neither on its layout (ranks and workers, even or not) nor on saves, rescales and restores, with
+// any stages, with or without an end of the epoch, and with both divisions.
 
 #include <algorithm>
 #include <map>
@@ -56,7 +56,7 @@ class Cases {
       for (std::int64_t shard = between(1, 5); shard > 0; --shard) {
         counts.push_back(between(0, 30));
       }
-      counts.push_back(logical_shards * 2);  // each logical shard has some
+      counts.push_back(logical_shards * 2);  // each logical shard has samples
       PipelineLeaf leaf;
       leaf.dataset = std::make_shared<MemoryLeaf>(std::string(1, static_cast<char>('a' + i)),
                                                   std::move(counts));
@@ -80,7 +80,7 @@ class Cases {
       options.max_samples_per_sequence = between(1, 9);
     }
     options.task_encoder.batch = draws_of;
-    // What a function draws tells an item that only has the right keys from the right one.
+    // The draws of functions distinguish the right item from one that only has the right keys.
     if (between(0, 3) == 0) {
       options.task_encoder.encode_sample = energon::FlatMapFunction(copies);
     } else {
@@ -90,7 +90,7 @@ class Cases {
       options.packing_buffer_size = between(2, 6);
       options.task_encoder.select_samples_to_pack = pairs;
       options.task_encoder.pack_selected_samples = pack;
-      // Packing goes before, so that encode_sample has to be preencode_sample.
+      // Packing runs earlier, so encode_sample must be preencode_sample.
       options.task_encoder.preencode_sample = std::exchange(options.task_encoder.encode_sample, {});
     }
     if (between(0, 3) == 0) {
@@ -99,7 +99,7 @@ class Cases {
     return options;
   }
 
-  // A filter or an iter map around it all, at times.
+  // Sometimes, a filter or an iter map around all of it.
   PipelineFactory wrapped(PipelineFactory inner) {
     const std::int64_t choice = between(0, 5);
     if (choice > 1) {
@@ -123,7 +123,7 @@ class Cases {
     sample.fields.emplace_back("draw", std::int64_t{context.rng()()});
     return sample;
   }
-  // The sample never, once or twice.
+  // Yields the sample never, once or twice.
   static energon::SampleGenerator copies(Sample sample, CallContext& context) {
     const auto count = static_cast<std::int64_t>(context.rng()() % 3);
     return [sample = std::move(sample), count, given = std::int64_t{0}]() mutable {
@@ -132,7 +132,7 @@ class Cases {
       return given++ < count ? std::optional(std::move(copy)) : std::nullopt;
     };
   }
-  // Of each two items three.
+  // Makes three items of every two.
   static energon::SampleGenerator three_of_two(energon::Pull pull, CallContext& /*context*/) {
     return [pull = std::move(pull), items = std::vector<Sample>(),
             given = std::size_t{0}]() mutable -> std::optional<Sample> {
@@ -188,9 +188,9 @@ std::vector<int> divisors_of(int count) {
   return divisors;
 }
 
-// A job of some logical shards runs on random layouts, one after the other, larger and smaller
-// ones, with up to `most_workers` a rank. Its batches are, in the order of the job, those of the
-// job that nobody disturbed.
+// A job with several logical shards runs on random layouts of different sizes, one after the other,
+// with up to `most_workers` per rank. In the order of the job, its batches equal those of an
+// uninterrupted job.
 void check_case(std::uint32_t seed, int most_workers) {
   Cases cases(seed);
   const auto shards = static_cast<int>(cases.one_of<std::int64_t>({1, 2, 4, 6, 8, 12, 24}));
@@ -233,14 +233,14 @@ void add(ByShard& by_shard, const std::string& label) {
   by_shard[label.substr(0, label.find(','))].push_back(label);  // "LogicalShard(3"
 }
 
-// The same with epochs that end, and with any number of ranks: each logical shard gives in each
-// epoch what it gives undisturbed, and the end of an epoch comes when all have.
+// The same with epochs that end, and with any number of ranks: in each epoch, each logical shard
+// delivers the batches of an uninterrupted job, and the epoch ends when all shards have ended.
 void check_finite_case(std::uint32_t seed, int most_workers) {
   Cases cases(seed);
   const auto shards = static_cast<int>(cases.between(1, 12));
   energon::PipelineData data = cases.data(shards);
   if (data.mixing == energon::Mixing::kWeighted) {
-    data.mixing = energon::Mixing::kEpochized;  // the other one has no end
+    data.mixing = energon::Mixing::kEpochized;  // the other option has no end
   }
   TrainOptions options = cases.options();
   options.repeat = false;
@@ -301,7 +301,7 @@ void check_finite_case(std::uint32_t seed, int most_workers) {
 
 void check_cases(std::uint32_t first, std::uint32_t last, int most_workers = 0) {
   if (ENERGON_ADDRESS_SANITIZER != 0 || ENERGON_THREAD_SANITIZER != 0) {
-    last = first + (last - first) / 5;  // each is five times as slow, and takes the same ways
+    last = first + (last - first) / 5;  // five times as slow, with the same code paths
   }
   for (std::uint32_t seed = first; seed < last; ++seed) {
     check_case(seed, most_workers);
@@ -309,7 +309,7 @@ void check_cases(std::uint32_t first, std::uint32_t last, int most_workers = 0) 
   }
 }
 
-// 2,000 cases, in parts that run beside each other.
+// 2,000 cases, in parts that run in parallel.
 TEST_CASE("A job's stream is the same on any layout, through any rescales: 1", "[rescale]") {
   check_cases(0, 250);
 }

@@ -1,4 +1,4 @@
-// What rescale() accepts: layouts and micro batch sizes.
+// The layouts and micro batch sizes that rescale() accepts.
 
 #include "energon/checkpoint/rescale.h"
 

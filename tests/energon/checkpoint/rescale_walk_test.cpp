@@ -72,7 +72,7 @@ TEST_CASE("X-03 each key once per epoch, through takes, saves, rescales and skip
       CAPTURE(seed, action, ranks);
       switch (random() % 24) {
         case 0:
-        case 1: {  // another layout, or the same
+        case 1: {  // the same layout or another one
           const SavableJobState state = job->save();
           ranks = std::array{1, 2, 3, 4, 6, 12}[random() % 6];
           restore(rescale(state, {.world_size = ranks}));
@@ -82,7 +82,7 @@ TEST_CASE("X-03 each key once per epoch, through takes, saves, rescales and skip
         case 2:
           restore(job->save());
           break;
-        case 3: {  // from an older checkpoint, with what came since to be skipped
+        case 3: {  // from an older checkpoint, skipping the batches since then
           const SavableJobState state = with_checkpoints_of(checkpoint, job->save());
           for (const auto& rank : state.ranks) {
             for (const auto& stream : rank.checkpoints) {

@@ -1,4 +1,5 @@
-// States as values: merging those of ranks (CER-15); what a loader was given stays as it is.
+// States as values: merging states of ranks (CER-15); a state passed to a loader stays unchanged
+//
 
 #include <string>
 #include <tuple>
@@ -92,7 +93,7 @@ TEST_CASE("X-06 changing a state after a load or save affects no loader",
     energon::SavableDataLoader third(pipeline, settings);
     second.restore_state_rank(state);
     third.restore_state_rank(state);  // the same object, twice
-    ruin(state);                      // before either begins
+    ruin(state);                      // before either starts
     const auto expected = take(first, 12);
     CHECK(take(second, 12) == expected);
     CHECK(third.save_state_rank() == kept);

@@ -11,7 +11,8 @@ namespace {
 using energon::Turn;
 using energon::Turns;
 
-// The streams that give a batch, in order, until the end of the epoch; stream i has lengths[i].
+// The streams that deliver a batch, in order, until the end of the epoch. Stream i has lengths[i]
+// batches.
 std::vector<std::size_t> epoch(Turns& turns, const std::vector<std::int64_t>& lengths) {
   std::vector<std::size_t> order;
   while (const auto stream = turns.next()) {
@@ -39,7 +40,7 @@ TEST_CASE("A stream that is an epoch ahead waits for the others", "[loader][turn
   Turns turns({{.epoch = 1, .count = 1}, {.epoch = 0, .count = 4}}, 0);
   CHECK(epoch(turns, {2, 6}) == std::vector<std::size_t>{1, 1});
   turns.start_epoch();
-  // Stream 0 had a turn of this epoch already.
+  // Stream 0 has already had a turn of this epoch.
   CHECK(epoch(turns, {3, 3}) == std::vector<std::size_t>{1, 0, 1, 0, 1});
 }
 

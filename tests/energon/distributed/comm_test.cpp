@@ -1,4 +1,4 @@
-// The collectives over forked processes: what arrives, and what happens when a rank does not take
+// The collectives over forked processes: the bytes that arrive, and errors if a rank does not take
 // part.
 
 #include "energon/distributed/comm.h"
@@ -90,7 +90,8 @@ TEST_CASE("a rank that hangs ends the others' calls after the timeout, by name",
   const energon::UniqueFd seen(::eventfd(0, EFD_CLOEXEC));
   const auto hang = [&](Comm& comm) -> std::string {
     if (comm.rank() == 1) {
-      // The first that rank 0 hears of. Lives until rank 0 has given up, without taking part.
+      // The first rank that rank 0 waits for. It lives until rank 0 has given up, without taking
+      // part.
       energon::Waitable waitable{.fd = seen.get()};
       return wait_any(std::span(&waitable, 1), energon::deadline_after(std::chrono::seconds(30)))
                  ? "released"

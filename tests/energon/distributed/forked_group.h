@@ -1,7 +1,7 @@
 // Groups of forked processes: the ranks of a job in a test.
 //
-// Catch2's assertions do not work in children: a rank returns a text, and the parent asserts on the
-// texts of all.
+// Catch2's assertions do not work in children: a rank returns a string, and the parent asserts on
+// the strings of all.
 
 #pragma once
 
@@ -20,7 +20,7 @@ struct RankReport {
   std::string text;  ///< what the body returned; "error <code>: <message>" for an Error
   bool exited = false;
   int signal = 0;
-  std::chrono::milliseconds took = {};  ///< until the body was done, as the rank saw it
+  std::chrono::milliseconds took = {};  ///< until the body was done, as measured by the rank
 };
 
 /// Runs `body` on `size` forked processes at once.
@@ -31,13 +31,13 @@ std::vector<RankReport> run_group(int size, const std::function<std::string(Comm
                                   const CommOptions& options = {
                                       .timeout = std::chrono::seconds(20)});
 
-/// The texts alone.
+/// Only the texts of the ranks.
 std::vector<std::string> texts(const std::vector<RankReport>& reports);
 
 /// "<code>: <message>" of the Error that `body` throws, else "no error".
 std::string error_of(const std::function<void()>& body);
 
-/// One of each collective with every root; what this rank saw, and what it should see.
+/// Calls each collective with every root. Returns the results of this rank, and the expected ones.
 std::string exercise(Comm& comm);
 std::string expected_exercise(int rank, int size);
 

@@ -1,4 +1,4 @@
-// The state of a whole job, saved on one rank and given back to all: ENE-14.
+// The state of a whole job, saved on one rank and returned to all: ENE-14.
 
 #include "energon/distributed/global_state.h"
 
@@ -72,7 +72,7 @@ TEST_CASE("ENE-14 gathered to rank 0, restored by scattering and from the whole 
     if (take_text(*own, 20) != rest) {
       return "another order from the list";
     }
-    // Every rank may pass the list to the restore; only that of rank 0 is used.
+    // Every rank may pass the list to the restore, but only the list of rank 0 is used.
     const auto both = job.loader(comm);
     restore_state_global(*both, comm, std::get<energon::SavableJobState>(list), 0);
     return take_text(*both, 20) == rest ? "continued" : "another order from both";

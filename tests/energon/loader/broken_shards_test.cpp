@@ -1,5 +1,5 @@
-// Ranks that see different damage still divide the data alike: nothing comes twice, and only what
-// a rank cannot read is missing.
+// Ranks that see different damage still divide the data alike: no sample is repeated, and only
+// samples that a rank cannot read are missing.
 
 #include <sys/resource.h>
 
@@ -47,7 +47,7 @@ energon::TrainOptions once(FailureAction on_error) {
           .errors = {.standard = {.action = on_error}}};
 }
 
-// How often each sample came, over the ranks of a job whose data each rank opened by itself.
+// How often each sample was delivered by the ranks of a job, each of which opened the data itself.
 std::map<std::int64_t, int> deliver(const std::vector<PipelineData>& data_of_rank) {
   std::map<std::int64_t, int> times;
   for (std::size_t rank = 0; rank < data_of_rank.size(); ++rank) {
@@ -69,7 +69,7 @@ std::map<std::int64_t, int> deliver(const std::vector<PipelineData>& data_of_ran
 TEST_CASE("a shard that one rank cannot open does not change the division", "[loader][broken]") {
   const TempDir folder;
   std::string path = folder.path();
-  SECTION("plain tars, which were indexed before") {
+  SECTION("plain tars that were indexed earlier") {
     energon::testing::write_numbered_shards(folder, kSixty);
     energon::open_data(path);
   }
@@ -78,7 +78,7 @@ TEST_CASE("a shard that one rank cannot open does not change the division", "[lo
     path = folder.file("data");
   }
   const auto healthy = energon::open_data(path, skip_broken());
-  // A part of the file is not there for a moment, while rank 1 opens it.
+  // A part of the file is missing for a moment, while rank 1 opens it.
   std::vector<std::string> shards;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
     if (entry.path().extension() == ".tar") {
@@ -99,7 +99,7 @@ TEST_CASE("a shard that one rank cannot open does not change the division", "[lo
   REQUIRE(damaged.broken.size() == 1);
   CHECK(damaged.leaves.front().length == healthy.leaves.front().length);
 
-  // Opened again, because the file that was put back is another one.
+  // Opened again, because the restored file is another one.
   const auto again = energon::open_data(path, skip_broken());
   const auto all = deliver({again, again});
   CHECK(all.size() == 600);
@@ -113,8 +113,8 @@ TEST_CASE("a shard that one rank cannot open does not change the division", "[lo
       missing.insert(number);
     }
   }
-  // The shard is of 60 samples, and lies in the first half of the data: the share of rank 0, or
-  // not.
+  // The shard has 60 samples, and is in the first half of the data, which is the share of rank 0,
+  // or not.
   for (const std::int64_t number : missing) {
     CAPTURE(number);
     CHECK(number / 60 == 4);

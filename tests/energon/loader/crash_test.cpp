@@ -30,7 +30,7 @@ using energon::Sample;
 using energon::TrainOptions;
 using energon::testing::LoaderFixture;
 
-constexpr const char* kKey = "000030";  // the last of shard-005.tar, number 9 in it
+constexpr const char* kKey = "000030";  // the last sample of shard-005.tar, with index 9
 
 void crash_at(const Sample& sample) {
   if (std::find(sample.keys.begin(), sample.keys.end(), kKey) != sample.keys.end()) {
@@ -115,7 +115,7 @@ void check_names_sample(const Error& error, const std::string& stage) {
   CHECK(error.context().sample_key == kKey);
 }
 
-// Which of several it was nobody knows.
+// It is unknown which of several samples caused the crash.
 void check_names_samples(const Error& error, const std::string& stage) {
   check_names(error, stage);
   CHECK_THAT(error.what(), Catch::Contains("'000030'") && Catch::Contains(" samples: '"));
@@ -203,7 +203,7 @@ TEST_CASE("a crash in a filter names the sample, in an iter map all samples take
             options_of(context, "keep"));
       }),
       "keep");
-  // Its stages before have written notes of their own since it was called.
+  // Earlier stages have written their own notes since it was called.
   check_names_samples(
       error_of([&](const PipelineContext& context) -> std::unique_ptr<energon::Dataset> {
         return std::make_unique<energon::IterMap>(
@@ -246,7 +246,7 @@ TEST_CASE("a hang in a function names the sample, a death between functions name
                             [](Sample sample, CallContext&) { return sample; })}});
   const auto loader = idle.loader(1);
   loader->next();
-  // Its ring is full and the batch after it is made: it waits for room, in no function.
+  // Its ring is full and the next batch is made, so it waits for space, outside of functions.
   REQUIRE(energon::testing::eventually(
       [&] { return loader->stats().workers.front().queue_depth >= 2; }));
   energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(300)));
@@ -297,7 +297,7 @@ TEST_CASE("a note of work is read completely or not at all", "[loader][crash][th
   writer.end();
   CHECK_FALSE(energon::read_note(note));
 
-  // What is too long is cut; of many samples the first keys are kept.
+  // Long texts are truncated, and only the first of many keys are kept.
   Sample large = samples[1];
   large.keys = std::vector<std::string>(100, std::string(70, 'k'));
   large.sources[0].shard = std::make_shared<const energon::SourceShard>(energon::SourceShard{

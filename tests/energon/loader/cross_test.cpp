@@ -46,7 +46,7 @@ using energon::testing::write_prepared;
 std::int64_t length_of_sample(std::int64_t index) { return 20 + index % 30; }
 
 // Two datasets by share 3 : 5, shuffled in a buffer of 99, packed to at most 73 units. The buffer
-// is one of references, so it comes before the packing.
+// contains references, so it comes before the packing.
 PipelineFactory chain() {
   PipelineData data;
   data.mixing = energon::Mixing::kWeighted;
@@ -87,11 +87,11 @@ PipelineFactory chain() {
 
 using Interval = std::optional<std::int64_t>;
 
-// As small batches choose it, which uses the first checkpoint for long; after each; after every
-// second.
+// The default of small batches, which uses the first checkpoint for a long time; after each batch;
+// after every second batch.
 constexpr std::array<Interval, 3> kIntervals = {std::nullopt, 1, 2};
 
-// A test of an interval is one only if checkpoints of that interval are what is restored from.
+// An interval is tested only if its checkpoints are restored.
 void check_checkpoints(const std::vector<energon::SavableDataLoaderState>& ranks, Interval every) {
   for (const auto& rank : ranks) {
     for (const auto& stream : rank.checkpoints) {
@@ -155,7 +155,7 @@ TEST_CASE("X-02 taking, saving, killing and restoring five times equals an unint
     std::int64_t taken = 0;
     for (int cycle = 0; cycle < 5; ++cycle) {
       const std::size_t count = random() % 30;  // also none
-      const std::size_t lost = random() % 5;    // delivered after the save, so made again
+      const std::size_t lost = random() % 5;    // delivered after the save, so repeated
       CAPTURE(chain, cycle, count, lost);
       const auto child = energon::testing::run_in_child([&] {
         SavableDataLoader loader(fixture.pipeline(), settings);
@@ -191,7 +191,7 @@ TEST_CASE("X-02 taking, saving, killing and restoring five times equals an unint
   }
 }
 
-// Memory that this process and its workers share, in bytes that were touched.
+// Bytes of memory that this process and its workers share and have touched.
 std::uint64_t shared_bytes() {
   std::uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -218,7 +218,7 @@ TEST_CASE("X-10 the prefetch limit does not affect the batches, and blocked work
   auto fastest = std::chrono::steady_clock::duration::max();
   for (int prefetch = 1; prefetch <= 8; ++prefetch) {
     CAPTURE(prefetch);
-    // Room for what is ahead and little more, and slots of sizes that must be shared.
+    // Space for the prefetched batches and little more, and slots of sizes that must be shared.
     SavableDataLoader loader(fixture.pipeline(), {.worker_config = {.num_workers = kWorkers},
                                                   .prefetch_factor = prefetch,
                                                   .arena_limit_bytes = kLimit});
@@ -238,9 +238,9 @@ TEST_CASE("X-10 the prefetch limit does not affect the batches, and blocked work
     const auto begin = std::chrono::steady_clock::now();
     loader.stop();
     fastest = std::min(fastest, std::chrono::steady_clock::now() - begin);
-    CHECK(take(loader, 1).size() == 1);  // and it goes on
+    CHECK(take(loader, 1).size() == 1);  // and it continues
   }
-  // A worker that does not wake is killed after 200 ms. Of eight, as the machine may stand still.
+  // A worker that does not wake is killed after 200 ms. Fastest of eight, as the machine may stall.
   CHECK(fastest < std::chrono::milliseconds(150));
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("X-04 from every position of two epochs the rest and the next epoch ar
     for (const std::optional<int> shards : {std::optional<int>(), std::optional<int>(5)}) {
       for (const Interval every : kIntervals) {
         if (workers == 0 && every) {
-          continue;  // the state is that of the pipeline
+          continue;  // the state belongs to the pipeline
         }
         CAPTURE(workers, shards.value_or(0), every.value_or(0));
         const LoaderOptions settings{
@@ -346,7 +346,7 @@ TEST_CASE("X-07 a state file that is truncated, flipped or too new is refused", 
     REQUIRE_THROWS_AS(energon::decode_saved_state(future), Error);
   }
   CHECK(refused(encode_job_state(job.save()), "a job of 2 ranks"));
-  // Nothing of all that was taken over.
+  // No part of these states was applied.
   CHECK(loader.save_state_rank() == before);
   SavableDataLoader reference(pipeline);
   take(reference, 2);
@@ -378,7 +378,7 @@ TEST_CASE("X-11 data that changed since the save is refused, and the shard is na
   };
   check_refused({5, 7, 6, 4}, "data-3.tar: 4 samples");
   check_refused({5, 8, 6}, "data-1.tar: 8 samples");
-  check_refused({5, 6, 7}, "data-1.tar: 6 samples");  // as many in all
+  check_refused({5, 6, 7}, "data-1.tar: 6 samples");  // the same total
   check_refused({5, 7}, "data-2.tar: 6 samples");
   prepared({5, 7, 6})->restore_state_rank(energon::read_loader_state(file));
 }
@@ -421,9 +421,8 @@ TEST_CASE("X-12 a tar without samples is skipped, also at the ends", "[loader][c
   }
 }
 
-// A header that rots on the disk leaves the time of its file as it was, and costs its sample only.
-// A file with another time is compared with its index before it is read, and is refused as a whole
-// if it differs.
+// A header that rots on disk keeps the time of its file, so only its sample is lost. A file with
+// another time is compared with its index before it is read, and refused as a whole if it differs.
 TEST_CASE("X-12 with a tar damaged in the middle, each position resumes the same",
           "[loader][cross][fork]") {
   const bool keeps_time = GENERATE(true, false);

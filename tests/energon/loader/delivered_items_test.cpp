@@ -1,4 +1,4 @@
-// Which samples the steps of a saved job were made of, without its functions and with them.
+// The samples in the steps of a saved job, computed without its functions and with them.
 
 #include "energon/loader/delivered_items.h"
 
@@ -29,7 +29,7 @@ using energon::WorkerConfig;
 using energon::testing::LoaderFixture;
 using energon::testing::numbered_key;
 
-// An encoder of which every function makes one item of one.
+// An encoder whose functions make one item from one item.
 energon::TaskEncoder encoder() {
   const auto change = [](Sample sample, CallContext&) {
     sample.fields = {{"seen", std::int64_t{1}}};
@@ -53,7 +53,7 @@ std::vector<std::string> keys_of(const DeliveredItem& item) {
   return keys;
 }
 
-// The items are those that a job with `config` delivers, over an epoch and more.
+// The items equal those that a job with `config` delivers, over more than an epoch.
 void check_items(const PipelineFactory& pipeline, const WorkerConfig& config,
                  const std::function<PipelineFactory(const SavableDataLoaderState&)>& order_of) {
   CAPTURE(config.rank, config.num_workers, config.logical_shards.value_or(0));
@@ -73,7 +73,7 @@ void check_items(const PipelineFactory& pipeline, const WorkerConfig& config,
     CHECK(item->restore_key == delivered[step].restore_key);
     CHECK(keys_of(*item) == delivered[step].keys);
   }
-  const auto next = items.next();  // what it has not delivered yet
+  const auto next = items.next();  // items that it has not delivered yet
   auto batch = loader.next();
   batch = batch ? std::move(batch) : loader.next();
   CHECK(next->restore_key == batch->restore_key);
@@ -149,7 +149,7 @@ TEST_CASE("another order is refused with all differences", "[loader][items]") {
 }
 
 TEST_CASE("a sample left out of an epoch that a limit ended is noticed", "[loader][items]") {
-  // The next epoch stands at the same place, and as many samples were delivered.
+  // The next epoch is at the same place, after the same number of samples.
   const LoaderFixture fixture({});
   energon::TaskEncoder skipping = encoder();
   skipping.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {

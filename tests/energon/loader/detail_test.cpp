@@ -1,4 +1,4 @@
-// What a function attaches to its error reaches the trainer.
+// The detail that a function attaches to its error reaches the trainer.
 
 #include <cstdint>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // Samples that a policy leaves out: they are reported in order with the batches, and a restore is
-// exact whatever becomes of them.
+// exact even if they are usable later.
 
 #include <signal.h>
 
@@ -39,7 +39,7 @@ namespace {
 
 bool is_bad(std::int64_t number) { return number % 5 == 3 || (number >= 40 && number < 50); }
 
-// Fails on bad samples, unless the file `healed` is there.
+// Fails on bad samples, unless the file `healed` exists.
 MapFunction fails_until(const std::string& healed) {
   return [healed](Sample sample, CallContext&) {
     if (is_bad(numbers(sample).front()) && !std::filesystem::exists(healed)) {
@@ -77,7 +77,7 @@ LoaderOptions with_workers(int workers) {
   return {.worker_config = {.num_workers = workers}, .checkpoint_every_batches = 7};
 }
 
-// The numbers of one epoch from here on.
+// The numbers of one epoch from this point on.
 Numbers rest_of_epoch(SavableDataLoader& loader) {
   Numbers result;
   while (const auto batch = loader.next()) {
@@ -173,7 +173,7 @@ TEST_CASE("a state saved at any batch resumes at the right sample, healed or not
 
 TEST_CASE("a restore gets past an epoch that ends with bad samples, healed or not",
           "[loader][drops][fork]") {
-  // Worker 4 of 6 has the shard of which all samples are bad: it makes no batch at all.
+  // Worker 4 of 6 has a shard with only bad samples, so it makes no batch.
   const Picky picky;
   LoaderOptions options = with_workers(6);
   const auto loader = picky.loader(options);
@@ -217,7 +217,7 @@ TEST_CASE("statistics add up over stops, and count what was delivered",
       CHECK(after.workers[i].busy > stopped.workers[i].busy);
       CHECK(after.workers[i].cpu.count() > 0);
     }
-    CHECK(made >= after.consumer.batches);  // those in flight at stop() are made again
+    CHECK(made >= after.consumer.batches);  // batches in flight at stop() are made again
     CHECK(after.consumer.worker_wait.count() > 0);
     CHECK(after.consumer.own_time.count() > 0);
   }
@@ -285,7 +285,7 @@ TEST_CASE("a quarantine line truncated by a crash does not swallow the next one"
   report.samples = {{.dataset_path = "/d", .shard_name = "s.tar", .index_in_shard = 4}};
   energon::QuarantineWriter writer(path);
   writer.append(report);
-  report.samples.push_back(report.samples[0]);  // nobody knows which of them is bad
+  report.samples.push_back(report.samples[0]);  // it is unknown which of them is bad
   writer.append(report);
   report.is_shard_broken = true;
   writer.append(report);
@@ -370,7 +370,7 @@ TEST_CASE("an epoch without usable samples on a rank is empty there, and counted
           "[loader][drops][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, {12});
-  // Two ranks with six samples each; those of the second one fail.
+  // Two ranks with six samples each. All samples of the second rank fail.
   const int workers = GENERATE(0, 1, 3);
   const bool is_training = GENERATE(false, true);
   CAPTURE(workers, is_training);
@@ -445,7 +445,7 @@ TEST_CASE("an unreadable dataset does not hide one that is drawn rarely", "[load
     CAPTURE(i);
     CHECK(loader.next());
   }
-  // Nor does it hide that nothing can be read.
+  // Nor does it hide that no dataset can be read.
   std::filesystem::remove(whole->shards().shards.front().tar_path);
   SavableDataLoader nothing(energon::train_pipeline(data, {.errors = errors}));
   CHECK_THROWS_WITH(nothing.next(), Catch::Contains("although they include every sample"));

@@ -1,5 +1,5 @@
-// The acceptance tests of the savable loader about what it delivers: batches that are rebuilt, the
-// debug log, and the basic loader beside it.
+// The acceptance tests of the savable loader about delivery: rebuilt batches, the debug log, and
+// the basic loader.
 
 #include <map>
 #include <set>
@@ -80,7 +80,7 @@ TEST_CASE("ENE-17 batches are rebuilt from their keys in a fresh process", "[loa
     }
     return "no error";
   };
-  // Another stage than there is, and places that do not exist.
+  // A stage that does not exist, and places that do not exist.
   CHECK_THAT(error_of("LogicalShard(0,1)/Webdataset(0,1)"), Catch::Contains("Batch"));
   CHECK_THAT(error_of("Batch(0)[Webdataset(0,1)]"), Catch::Contains("LogicalShard"));
   CHECK_THAT(error_of("LogicalShard(2,0)/Batch(0)[Webdataset(0,1)]"), Catch::Contains("2"));

@@ -1,5 +1,5 @@
-// The acceptance tests of the savable loader about what may differ between save and restore, and
-// what is refused: options, layouts, micro batches, datasets.
+// The acceptance tests of the savable loader about allowed and refused differences between save and
+// restore: options, layouts, micro batches, datasets.
 
 #include <set>
 
@@ -36,7 +36,7 @@ TEST_CASE("ENE-12 mismatched states are refused with both numbers, and nothing i
                     Catch::Contains("2 workers") && Catch::Contains("stop()"));
   CHECK(take(*two, 6) == energon::testing::tail(expected, 3, 6));
 
-  // A loader that refused `other` delivers what it would have delivered.
+  // A loader that refused `other` delivers the same batches as without it.
   const auto refuse = [&](int workers, const LoaderOptions& options,
                           const energon::SavableDataLoaderState& other,
                           const std::vector<std::string>& parts) {
@@ -104,8 +104,8 @@ TEST_CASE("ENE-13 a smaller micro batch that divides the old one continues the s
     }
     return result;
   };
-  // The samples of each worker in order, since the turn of the workers comes twice as often with
-  // half the batch.
+  // The samples of each worker in order, because workers have twice as many turns with half the
+  // batch size.
   const auto by_worker = [&](SavableDataLoader& loader, std::size_t batches, std::size_t first) {
     std::vector<std::vector<std::int64_t>> result(2);
     for (std::size_t i = 0; i < batches; ++i) {
@@ -152,7 +152,7 @@ TEST_CASE("ENE-13 a smaller micro batch that divides the old one continues the s
 TEST_CASE("ENE-13 a smaller micro batch continues over smaller last batches and ends of epochs",
           "[loader][ene][fork]") {
   const LoaderFixture fixture({.batch_size = 3, .repeat = false}, {20});
-  // What each worker delivers, sample by sample; ends of epochs are -1 in both.
+  // The samples that each worker delivers, with -1 for ends of epochs in both.
   const auto streams = [](SavableDataLoader& loader, std::int64_t epochs) {
     std::vector<std::vector<std::int64_t>> result(2);
     while (epochs > 0) {
@@ -199,8 +199,8 @@ TEST_CASE("ENE-16 layouts with the same global workers give the same global batc
     int workers;
     std::int64_t micro_batch;
   };
-  // Each step takes a global batch of 8 from the ranks in turn; what is compared is the set of
-  // samples of each step.
+  // Each step takes a global batch of 8 from the ranks in turn; the sets of samples of the steps
+  // are compared.
   const energon::testing::TempDir folder;
   const auto dataset = energon::testing::numbered_dataset(folder, std::vector<std::int64_t>(8, 55));
   const auto global_batches = [&dataset](const Layout& layout) {
@@ -244,6 +244,6 @@ TEST_CASE("ENE-23 configurations differ exactly where the loaders do", "[loader]
   seeded.worker_config.seed_offset = 5;
   std::vector<std::string> differences;
   energon::compare_configs(fixture.loader(2, seeded)->config(), config, "", differences);
-  CHECK(differences.size() == 2);  // the offset, and the seed that follows from it
+  CHECK(differences.size() == 2);  // the offset, and the seed derived from it
   CHECK_THAT(differences.at(0), Catch::Contains("seed_offset: 5, expected 0"));
 }

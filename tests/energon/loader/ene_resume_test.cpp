@@ -1,6 +1,7 @@
-// The acceptance tests ENE-01 … ENE-24 of the savable loader, those that need no process group and
-// no packing. Here: a restored loader goes on as the saved one did. Others: ene_layout_test.cpp,
-// ene_delivery_test.cpp, failure_test.cpp (ENE-21), tests/energon/order/rng_test.cpp (ENE-24).
+// The acceptance tests ENE-01 … ENE-24 of the savable loader, except those that need a process
+// group or packing. Here: a restored loader continues like the saved one. Others:
+// ene_layout_test.cpp, ene_delivery_test.cpp, failure_test.cpp (ENE-21),
+// tests/energon/order/rng_test.cpp (ENE-24).
 
 #include <sys/mman.h>
 
@@ -147,7 +148,7 @@ TEST_CASE("ENE-06 a restored loader does not read delivered data, however old th
     CAPTURE(sparse);
     LoaderOptions options =
         sparse ? never_checkpoint() : LoaderOptions{.checkpoint_every_batches = 1};
-    options.prefetch_factor = 2;  // farther ahead, a worker would begin the next epoch
+    options.prefetch_factor = 2;  // with more prefetching, a worker would start the next epoch
     const auto loader = fixture.loader(3, options);
     std::set<std::int64_t> delivered;
     for (int i = 0; i < 40; ++i) {
@@ -193,7 +194,7 @@ TEST_CASE("ENE-08 after k batches the next one comes from worker k mod 3", "[loa
 
 TEST_CASE("ENE-09 an exhausted worker waits for the others, at every save point",
           "[loader][ene][fork]") {
-  // Workers with so many batches of one sample each.
+  // Workers with these numbers of batches, of one sample each.
   for (const std::vector<std::int64_t>& lengths :
        {std::vector<std::int64_t>{5, 3}, {1, 0, 4}, {0, 0, 2}}) {
     std::vector<energon::PipelineFactory> of_worker;
@@ -220,7 +221,7 @@ TEST_CASE("ENE-09 an exhausted worker waits for the others, at every save point"
     const auto loader = make();
     for (std::size_t k = 0; k < 2 * epoch; ++k) {
       INFO(fmt::format("{} batches, saved after {}", fmt::join(lengths, ", "), k));
-      // The rest of the epoch, and two more.
+      // The rest of the epoch, and two more epochs.
       const auto restored = make();
       restored->restore_state_rank(loader->save_state_rank());
       const std::size_t rest = epoch - k % epoch + 2 * epoch;

@@ -34,7 +34,7 @@ Sample with_draw(Sample sample, CallContext& context) {
   return sample;
 }
 
-// The sample once or twice.
+// Yields the sample once or twice.
 SampleGenerator copies(Sample sample, CallContext& context) {
   const auto count = static_cast<std::int64_t>(1 + context.rng()() % 2);
   return [sample = std::move(sample), count, given = std::int64_t{0}]() mutable {
@@ -49,7 +49,7 @@ SampleGenerator copies(Sample sample, CallContext& context) {
   };
 }
 
-// Of each two samples three.
+// Makes three samples of every two.
 SampleGenerator three_of_two(Pull pull, CallContext& /*context*/) {
   return [pull = std::move(pull), samples = std::vector<Sample>(),
           given = std::size_t{0}]() mutable -> std::optional<Sample> {
@@ -73,7 +73,7 @@ double drawn_cost(const Sample& /*sample*/, CallContext& context) {
   return context.rng().uniform();
 }
 
-// Packs of three, of what a buffer has whole ones of.
+// Packs of three, as many complete ones as a buffer holds.
 std::vector<std::vector<std::size_t>> threes(std::span<const Sample> samples) {
   std::vector<std::vector<std::size_t>> packs;
   for (std::size_t i = 0; i + 3 <= samples.size(); i += 3) {

@@ -14,7 +14,7 @@ namespace energon::testing {
 
 /// Over two leaves in memory and `dataset`: SliceOrder (all modes), Repeat, Blend, ShareBlend,
 /// Concat, ShuffleBuffer, ReadSamples, Map, Filter, FlatMap, IterMap, SortPool, Packing with
-/// postencode, GroupBatch, Epochize. Functions draw random numbers, so that a lost key shows.
+/// postencode, GroupBatch, Epochize. Functions draw random numbers, so that a lost key is noticed.
 PipelineFactory every_stage(std::shared_ptr<const Webdataset> dataset);
 
 /// Map, Batch with a mix of leaves, Limit, over `dataset` and lines of `jsonl_path`, in order.
@@ -31,8 +31,8 @@ inline constexpr std::int64_t kTieOfSlices = 4244;
 PipelineFactory equal_blend();
 inline constexpr std::int64_t kTieOfBlend = 825132;
 
-/// What the next `count` calls of next() give: keys, digests of restore key and content; or
-/// kEpochEnd.
+/// The results of the next `count` calls of next(): keys, and digests of restore key and content;
+/// or kEpochEnd.
 std::vector<std::string> describe_next(SavableDataLoader& loader, std::size_t count);
 
 }  // namespace energon::testing

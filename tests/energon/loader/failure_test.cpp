@@ -1,5 +1,5 @@
-// What ends a loader: dead, stuck and failing workers, memory that runs out, a vanished shard. Each
-// is an error that names what happened, within its budget, and leaves nothing behind.
+// Events that end a loader: dead, stuck and failing workers, exhausted memory, a vanished shard.
+// Each is an error that names the event, within its time budget, and leaves no processes or files.
 
 #include <signal.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ TEST_CASE("ENE-21 next() reports a killed worker with name and signal, and the p
       CHECK(error.context().worker == 1);
       CHECK_THAT(error.what(), Catch::Contains("worker 1") && Catch::Contains("SIGKILL"));
     }
-    CHECK(Clock::now() - begin < std::chrono::seconds(5));  // of a minute's timeout
+    CHECK(Clock::now() - begin < std::chrono::seconds(5));  // with a timeout of a minute
     CHECK(loader->save_state_rank().batch_index >= 4);
     CHECK(Clock::now() - begin < std::chrono::seconds(5));
   }
@@ -138,7 +138,7 @@ TEST_CASE("an Error of any code that a function throws in a worker arrives at on
     const Error error = first_error(*loader);
     CHECK(error.code() == code);
     CHECK_THAT(error.what(), Catch::Contains("no more") && Catch::Contains("worker: 0"));
-    CHECK(Clock::now() - begin < std::chrono::seconds(20));  // of a minute's timeout
+    CHECK(Clock::now() - begin < std::chrono::seconds(20));  // with a timeout of a minute
   }
 }
 

@@ -1,5 +1,5 @@
-// The states of each set of golden files are restored and go on as they did when they were written;
-// what is written today is the newest set, byte for byte (tests/support/golden.h).
+// The states of each set of golden files are restored and continue as they did when they were
+// written. Files written today equal the newest set, byte for byte (tests/support/golden.h).
 
 #include <functional>
 #include <string>
@@ -48,7 +48,7 @@ std::vector<std::string> go_on(const Position& position, const SavableDataLoader
   return describe_next(loader, position.after);
 }
 
-// `writing`: the options of the loader that saves.
+// `writing` are the options of the loader that saves.
 void check_position(const Position& position, const LoaderOptions& writing) {
   SavableDataLoader loader(position.pipeline, writing);
   describe_next(loader, position.before);

@@ -1,5 +1,5 @@
-// Earlier positions: state_at() and rewind(), on any pipeline and layout, whatever became of the
-// workers; and saves from other threads, which disturb nothing.
+// Earlier positions: state_at() and rewind(), on any pipeline and layout, whatever happened to the
+// workers; and saves from other threads, which have no side effects.
 
 #include <signal.h>
 
@@ -45,7 +45,7 @@ using energon::testing::resumed;
 using energon::testing::tail;
 using energon::testing::take;
 
-// What a loader gave, and the state that it saved after each batch.
+// The results of a loader, and the state that it saved after each batch.
 struct Run {
   Labels labels;
   std::vector<SavableDataLoaderState> states;    // by batches since the first
@@ -93,7 +93,7 @@ void check_same_position(const SavableDataLoaderState& found,
   }
 }
 
-// All states that are in reach are those that were saved.
+// All reachable states equal the saved states.
 void check_history(SavableDataLoader& loader, const Run& run) {
   const std::int64_t earliest = loader.earliest_state();
   CHECK(loader.stats().earliest_state == earliest);
@@ -173,7 +173,7 @@ TEST_CASE("the byte limit of the history bounds its reach", "[loader][history][f
         {.prefetch_factor = 2, .checkpoint_every_batches = 1, .checkpoint_history_bytes = 20'000});
     const Run run = run_of(*loader, 60);
     std::this_thread::sleep_for(
-        std::chrono::milliseconds(300));  // the worker goes on until it waits
+        std::chrono::milliseconds(300));  // the worker continues until it waits
     const std::int64_t earliest = loader->earliest_state();
     CHECK(earliest > 40);  // a state has about 1,500 bytes
     CHECK(earliest < 58);
@@ -221,7 +221,7 @@ TEST_CASE("a stopped worker does not answer, and its states are read from its me
     check_same_position(loader->state_at(index), run.states[static_cast<std::size_t>(index)]);
   }
   REQUIRE(::kill(stopped, SIGCONT) == 0);
-  go_on(*loader, run, 20);  // its late answers are passed over
+  go_on(*loader, run, 20);  // its late answers are skipped
   check_history(*loader, run);
 }
 
@@ -339,8 +339,8 @@ TEST_CASE("samples that were left out before an earlier state do not come back",
 
 namespace {
 
-// Two logical shards of seven samples each; of the second one most are left out, others in each
-// epoch, so that it often has several epochs in a row without a batch.
+// Two logical shards of seven samples each; most samples of the second one are left out, different
+// ones in each epoch, so that it often has several epochs in a row without a batch.
 class SparseStreams {
  public:
   explicit SparseStreams(std::int64_t seed) : seed_(seed) {}
@@ -383,7 +383,7 @@ TEST_CASE("the history of a stream without batches is dropped with the epochs",
     checkpoint.epoch = epoch;
     history.add(0, checkpoint);
   }
-  // As of a position in epoch 50, of which no batch was delivered: the checkpoints after it stay.
+  // For a position in epoch 50, of which no batch was delivered, the later checkpoints stay.
   history.forget_before(0, {.index = 0, .epoch = 50});
   CHECK(history.oldest(0) == energon::CheckpointPlace{.index = 0, .epoch = 50});
   CHECK_FALSE(history.newest(0, {.index = 0, .epoch = 49}));
@@ -431,7 +431,7 @@ TEST_CASE("epochs in which a stream yields nothing hide no earlier state",
         loader->stop();
       }
       loader->rewind(run.batches());
-      run.labels.resize(run.labels_before.back());  // without an end of an epoch that comes again
+      run.labels.resize(run.labels_before.back());  // without a repeated end of an epoch
       go_on(*loader, run, 15);
       const std::int64_t earliest = loader->earliest_state();
       loader->rewind(earliest);
@@ -470,7 +470,7 @@ TEST_CASE("saves during an epoch without deliveries are valid positions", "[load
 
 namespace {
 
-// A pipeline, a layout and where to go, all drawn from `seed`.
+// A pipeline, a layout and targets, all drawn from `seed`.
 class Draws {
  public:
   explicit Draws(std::uint32_t seed) : random_(seed) {}
@@ -591,7 +591,7 @@ LoaderOptions drawn_layout(Draws& draw, std::uint32_t seed) {
   return options;
 }
 
-// Whatever happened before, the stream after a rewind is the one delivered before.
+// Regardless of earlier events, the stream after a rewind equals the delivered stream.
 void check_rewinds(const PipelineFactory& pipeline, const LoaderOptions& options, Draws& draw) {
   SavableDataLoader loader(pipeline, options);
   if (draw.in(3)) {
@@ -606,7 +606,7 @@ void check_rewinds(const PipelineFactory& pipeline, const LoaderOptions& options
   }
   for (int round = 0; round < 2; ++round) {
     const std::int64_t earliest = loader.earliest_state();
-    // After a rewind, that is as far back as before it.
+    // A rewind does not change the reach.
     CHECK(earliest <= std::max(run.first(), run.batches() - options.checkpoint_history));
     const std::int64_t target = draw.between(earliest, loader.save_state_rank().batch_index);
     CAPTURE(round, earliest, target, run.batches());
@@ -679,7 +679,7 @@ class Saver {
     if (states.empty() || states.back().batch_index != state.batch_index) {
       states.push_back(state);
     }
-    if (loader.options().checkpoint_history > 0) {  // else a batch may come in between
+    if (loader.options().checkpoint_history > 0) {  // otherwise a batch may come in between
       loader.state_at(std::max(loader.earliest_state(), state.batch_index - 3));
     }
     loader.stats();
@@ -773,8 +773,8 @@ TEST_CASE("a function that next() calls may save", "[loader][history][two_thread
   CHECK(saved == std::vector<std::int64_t>{0, 0, 1, 1, 2, 2});
 }
 
-// Each call of a loader with workers ends at once in a child, whatever another thread held when it
-// was forked.
+// In a child, each call of a loader with workers ends immediately, whatever another thread held at
+// the fork.
 TEST_CASE("a child forked while another thread saves does not hang",
           "[loader][history][two_threads][fork]") {
   if (ENERGON_ADDRESS_SANITIZER) {

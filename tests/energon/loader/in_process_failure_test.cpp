@@ -1,5 +1,5 @@
-// Without workers, whatever a pipeline throws ends the loader, as with workers: no batch is lost
-// without a word, because no call after it goes on.
+// Without workers, any exception of a pipeline ends the loader, as with workers: no batch is lost
+// silently, because no later call continues.
 
 #include <memory>
 #include <stdexcept>

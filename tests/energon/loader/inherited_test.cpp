@@ -83,7 +83,7 @@ std::vector<int> children_of(pid_t pid) {
   return pids;
 }
 
-// How many mappings of our shared memory a process has.
+// The number of mappings of our shared memory in a process.
 int shared_mappings(pid_t pid) {
   std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
   int count = 0;
@@ -115,7 +115,7 @@ UniqueFd listening_socket(std::uint16_t& port) {
 TEST_CASE_METHOD(ProcessFixture,
                  "a hundred loaders with hooks start under threads that hold a lock of the user",
                  "[loader][inherited][fork]") {
-  static std::mutex mutex;  // functions in workers take it
+  static std::mutex mutex;  // functions in workers take the lock
   const LoaderFixture fixture(calling([](Sample&) { const std::lock_guard lock(mutex); }));
   const Labels expected = take(*fixture.loader(0), 1);
   std::atomic<int> running{0};
@@ -165,7 +165,7 @@ TEST_CASE_METHOD(ProcessFixture,
       calling([](Sample& sample) { sample.set("refused", std::int64_t{160}); }));
   const Labels expected = take(*quiet.loader(2), 60);
   const auto loader = fixture.loader(2);
-  pipes.erase(pipes.begin() + 20, pipes.end());  // in the trainer these numbers are free again
+  pipes.erase(pipes.begin() + 20, pipes.end());  // in the trainer, these numbers are free again
   CHECK(take(*loader, 60) == expected);
   for (const auto& [reader, writer] : pipes) {
     CHECK_FALSE(energon::any_ready(std::array{reader.get()}));
@@ -209,7 +209,7 @@ TEST_CASE_METHOD(ProcessFixture, "functions read files that the trainer has open
 TEST_CASE_METHOD(ProcessFixture, "when the trainer executes another program, all workers end",
                  "[loader][inherited][fork]") {
   const LoaderFixture fixture(calling([](Sample&) {}));
-  // Orphans become our children, so that none can hide.
+  // Orphans become our children, so that all are found.
   REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   auto [reader, writer] = new_pipe();
   const pid_t trainer = energon::testing::start_child([&, report = writer.get()] {
@@ -257,7 +257,7 @@ TEST_CASE_METHOD(ProcessFixture, "a newer loader does not keep the memory of a c
   REQUIRE(workers.size() == 2);
   for (const int worker : workers) {
     CAPTURE(worker);
-    CHECK(shared_mappings(worker) == 1);  // its own
+    CHECK(shared_mappings(worker) == 1);  // its own memory
   }
   // The trainer and a child that it forks itself read the batch as before.
   CHECK(shared_mappings(::getpid()) >= 4);
@@ -265,7 +265,7 @@ TEST_CASE_METHOD(ProcessFixture, "a newer loader does not keep the memory of a c
         0);
   first->close();
   CHECK(label(*batch) == before);
-  const auto in_child = [&] {  // a loader that a child makes knows the memory that it inherited
+  const auto in_child = [&] {  // a loader of a child recognizes the memory that it inherited
     const auto third = fixture.loader(1);
     take(*third, 1);
     const std::vector<int> servers = children_of(::getpid());

@@ -1,4 +1,4 @@
-// A whole job in one process: the loaders of all ranks, driven in step as a trainer does.
+// A whole job in one process: the loaders of all ranks, driven in step, as by a trainer.
 
 #pragma once
 
@@ -17,7 +17,7 @@ namespace energon::testing {
 /// Samples with their index as key, in shards of `counts`, without files.
 PipelineFactory in_memory(const std::vector<std::int64_t>& counts, TrainOptions options);
 
-/// Options of a pipeline of which an epoch is one passage over the data.
+/// Options of a pipeline whose epoch is one pass over the data.
 TrainOptions one_epoch();
 
 /// The layout of a job.
@@ -29,7 +29,8 @@ struct JobSpec {
   EpochPolicy epoch_policy = EpochPolicy::kStrict;
   Division division = Division::kEven;
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
-  /// What next() tells of a batch: its keys, or its restore key and the digest of its contents.
+  /// The description of a batch from next(): its keys, or its restore key and the digest of its
+  /// contents.
   bool shows_contents = false;
 };
 
@@ -43,8 +44,8 @@ class Job {
   /// The keys of the next batch of `rank`, joined by commas, or its contents; kEpochEnd at the end
   /// of an epoch.
   std::string next(int rank);
-  /// `count` steps: at each, a batch of every rank. The batches in the order of the job: those of a
-  /// step by rank, beginning with the rank whose turn it is.
+  /// `count` steps: at each, a batch of every rank. Returns the batches in the order of the job:
+  /// the batches of a step by rank, beginning with the rank whose turn it is.
   std::vector<std::string> steps(std::int64_t count);
   /// The batches of every rank until the end of its epoch, rank after rank.
   std::vector<std::string> rest_of_epoch();

@@ -41,7 +41,7 @@ std::map<std::string, int> counts(const Keys& keys) {
   return result;
 }
 
-// Whether `keys` are `samples` different ones, each `times` times.
+// Whether `keys` are `samples` different keys, each `times` times.
 void check_coverage(const Keys& keys, std::size_t samples, int times) {
   const auto found = counts(keys);
   CHECK(found.size() == samples);
@@ -169,7 +169,7 @@ TEST_CASE("IBM-16 each worker ends once, the loader reports it once, then comes 
                              {.worker_config = {.num_workers = workers, .logical_shards = 3}});
     std::vector<Keys> epochs;
     for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
-      // The end was said once: the call after it gives the first batch of the next epoch.
+      // The end was reported once: the next call returns the first batch of the next epoch.
       Keys keys;
       std::map<std::int64_t, int> by_shard;
       while (const auto batch = loader.next()) {
@@ -178,7 +178,7 @@ TEST_CASE("IBM-16 each worker ends once, the loader reports it once, then comes 
       }
       check_coverage(keys, 100, 1);
       CHECK(by_shard == std::map<std::int64_t, int>{{0, 34}, {1, 33}, {2, 33}});
-      // And each logical shard, each on its worker, came to its end once.
+      // Each logical shard, each on its own worker, also ended once.
       const auto state = loader.save_state_rank();
       CHECK(state.epoch == epoch);
       CHECK(state.epoch_finished);
@@ -236,8 +236,8 @@ TEST_CASE("ENE-16 the global batches are the same on all layouts of one size",
           LoaderOptions{
               .worker_config = {.rank = rank, .world_size = world_size, .num_workers = workers}}));
     }
-    // A global batch of 8 is made of as many micro batches of each rank as it takes, and each rank
-    // takes them from all its workers.
+    // A global batch of 8 consists of several micro batches of each rank, which takes them from all
+    // its workers.
     std::vector<std::multiset<std::string>> batches;
     const std::int64_t micro_batches = 8 / (world_size * batch_size);
     for (int step = 0; step < 55; ++step) {

@@ -1,5 +1,5 @@
-// Limits of the system that a loader runs into: an error with its cause and what helps, or less
-// address space taken.
+// Limits of the system that a loader runs into: an error with its cause and the remedy, or less
+// address space.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -231,7 +231,7 @@ class SharedMemoryWatch {
       }
     }
   }
-  /// Memory that the system has given to it.
+  /// Memory that the system has allocated for it.
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const energon::UniqueFd& memfd : memory_) {
@@ -338,7 +338,7 @@ TEST_CASE("without workers a loader needs no process, pidfd, eventfd or memfd",
   const auto child = energon::testing::run_in_child([&] {
     std::vector<int> calls = {SYS_memfd_create, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_waitid,
                               SYS_eventfd2};
-    if (!ENERGON_ADDRESS_SANITIZER) {  // its leak check has a process of its own
+    if (!ENERGON_ADDRESS_SANITIZER) {  // its leak check runs in a separate process
       calls.insert(calls.end(), {SYS_clone, SYS_clone3});
     }
     for (const int call : calls) {

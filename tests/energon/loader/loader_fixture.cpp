@@ -31,7 +31,7 @@ ProcessCounts ProcessCounts::now() {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename();
     const bool is_ours = name.find("energon") != std::string::npos;
-    // Temporary folders of tests that run beside this one may lie there.
+    // Temporary folders of tests that run in parallel may be there.
     counts.shared_memory_names += is_ours && name.find("energon-test") == std::string::npos ? 1 : 0;
   }
   return counts;

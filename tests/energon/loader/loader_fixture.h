@@ -1,5 +1,4 @@
-// Verbs for tests of loaders: a dataset of numbered samples, loaders over it, and what they
-// deliver.
+// Verbs for tests of loaders: a dataset of numbered samples, loaders over it, and their results.
 
 #pragma once
 
@@ -14,11 +13,11 @@
 
 namespace energon::testing {
 
-/// Counts descriptors, threads and children of this process, to see that they come back.
+/// Counts descriptors, threads and children of this process, to check that they are released.
 struct ProcessCounts {
   static ProcessCounts now();
-  /// Once they are `expected`, or after a time that only a leak needs: a thread that was joined may
-  /// still be seen for a moment.
+  /// Returns the numbers once they are `expected`, or after a time that only a leak exceeds: a
+  /// joined thread may still be visible for a moment.
   static ProcessCounts settled(const ProcessCounts& expected);
 
   std::size_t descriptors = 0;
@@ -31,7 +30,7 @@ struct ProcessCounts {
 
 std::ostream& operator<<(std::ostream& out, const ProcessCounts& counts);
 
-/// What tells a batch apart: restore key and digest of the content.
+/// The identity of a batch: its restore key and the digest of its content.
 std::string label(const Sample& batch);
 
 inline constexpr const char* kEpochEnd = "end of epoch";

@@ -1,5 +1,5 @@
-// State files in which something was changed and the checksum made right again: each is refused
-// where it is restored, or goes on with samples that exist. Time and memory are bounded.
+// State files with a changed value and a corrected checksum: each is refused when it is restored,
+// or continues with samples that exist. Time and memory are bounded.
 
 #include <sys/resource.h>
 
@@ -38,11 +38,11 @@ using energon::testing::TempDir;
 
 namespace {
 
-constexpr std::size_t kAfter = 8;  // calls of next() that a mutant has to stand
+constexpr std::size_t kAfter = 8;  // calls of next() that a mutant must survive
 
 enum class Outcome { kRefused, kSame, kOther, kNotRebuilt, kWrong };
 
-// What every key of the pipelines here looks like.
+// The form of every key of the pipelines here.
 bool exists(const std::string& key) {
   const bool is_leaf = key.front() == 'a' || key.front() == 'b';
   const int number = std::stoi(is_leaf ? key.substr(1) : key);
@@ -107,7 +107,7 @@ class Mutants {
       again.restore_state_rank(energon::decode_loader_state(file));
       return describe_next(again, kAfter) == expected_ ? Outcome::kSame : Outcome::kOther;
     } catch (const Error& error) {
-      // What functions of the user make of the samples is known only when they are called again.
+      // The results of user functions are known only when the functions are called again.
       message_ = error.what();
       const bool is_told = message_.find("cannot be rebuilt") != std::string::npos ||
                            message_.find("changes its batch size") != std::string::npos ||
@@ -135,7 +135,7 @@ std::string sealed(std::string file) {
   return file;
 }
 
-// Values that a count may be changed to.
+// Values to which a count may be changed.
 std::set<std::int64_t> other_numbers(std::int64_t value) {
   std::set<std::int64_t> others = {-1,
                                    0,
@@ -211,7 +211,7 @@ void change_fields(State& node, const std::string& path,
   }
 }
 
-// Every number of the position itself.
+// Every number in the position.
 void change_position(SavableDataLoaderState& state,
                      const std::function<void(const std::string& what)>& check) {
   const auto change = [&](std::int64_t& number, const std::string& what) {
@@ -242,9 +242,9 @@ std::size_t peak_bytes() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-// Some changes cannot be told from another state that a loader saves: a seed, a count or a place in
-// the data with another value that is possible, too. Of values changed by hand these are at most a
-// tenth (7.8 % and 5 % were measured). Of files with a changed byte and a new checksum 1.7 % were
+// Some changes cannot be distinguished from another state that a loader saves: a seed, a count or a
+// place in the data with another possible value. They are at most a tenth of the values changed by
+// hand (7.8 % and 5 % were measured). For files with a changed byte and a new checksum, 1.7 % were
 // measured over all bytes; a sample of them may have twice as many.
 void check_all(Mutants& mutants, std::size_t byte_stride) {
   const std::size_t before = peak_bytes();
@@ -355,7 +355,7 @@ TEST_CASE("an offset that the data does not have is refused when it is restored"
   CHECK(restored(9).find("the state counts 1 more delivered batches than the data has") !=
         std::string::npos);
   CHECK(restored(std::int64_t{1} << 40).find("more delivered batches") != std::string::npos);
-  // Nor does an epoch end in the middle of the data.
+  // An epoch does not end in the middle of the data, either.
   state.checkpoints[0].turn.epoch = 7;
   CHECK(restored(2).find("epoch 0 ended at batch 5, but the data continues") != std::string::npos);
 }

@@ -1,5 +1,5 @@
-// A state belongs to its data: shards of the same names, counts and sizes are told apart by their
-// index files, and by their checksum files where they have some.
+// A state belongs to its data: shards with the same names, counts and sizes are distinguished by
+// their index files and, if present, by their checksum files.
 
 #include <filesystem>
 #include <memory>
@@ -69,7 +69,7 @@ TEST_CASE("a state of other data with the same names, counts and sizes is refuse
   CHECK_THAT(restored(pipeline_over(there), state),
              Catch::Contains("config.pipeline.leaves[0].indexes: "));
 
-  SECTION("ranks of two datasets are no job") {
+  SECTION("ranks of two datasets do not form a job") {
     CHECK_THAT(error_of(
                    [&] {
                      energon::merge_states({state_of(pipeline_over(here), 0, 2),
@@ -80,7 +80,7 @@ TEST_CASE("a state of other data with the same names, counts and sizes is refuse
     CHECK_NOTHROW(energon::merge_states(
         {state_of(pipeline_over(here), 0, 2), state_of(pipeline_over(here), 1, 2)}));
   }
-  SECTION("a state that was saved before indexes were compared is taken") {
+  SECTION("a state saved before indices were compared is accepted") {
     SavableDataLoaderState old = state;
     (*old.config)["pipeline"]["leaves"][0].erase("indexes");
     CHECK(restored(pipeline_over(here), old) == "no error");
@@ -147,7 +147,7 @@ TEST_CASE("checksums distinguish data with equal indexes", "[loader][state]") {
   const std::string first = prepared(here, 'a');
   const std::string second = prepared(there, 'b');
   const auto pipeline = [](const std::string& path) { return energon::train_dataset(path); };
-  // Without checksums nothing tells them apart.
+  // Without checksums, they cannot be distinguished.
   CHECK(restored(pipeline(second), state_of(pipeline(first))) == "no error");
   for (const std::string& path : {first, second}) {
     class Silent final : public energon::ProgressSink {

@@ -37,7 +37,7 @@ void prepare_anew(const std::string& path, Checksums checksums) {
                    silent);
 }
 
-// Turns a bit in the first part of the tar, whose header and time stay as they are.
+// Flips a bit in the first part of the tar and keeps its header and time.
 void damage(const std::string& tar) {
   const auto time = fs::last_write_time(tar);
   const energon::UniqueFd file(::open(tar.c_str(), O_WRONLY | O_CLOEXEC));
@@ -71,7 +71,7 @@ TEST_CASE("a loader continues with the right bytes, or ends, when a prepare drop
     }
     FAIL_CHECK("damaged samples were delivered");
   } catch (const Error& error) {
-    // Shard 0 was open. The next one has no checksums any more, which its loader was to compare.
+    // Shard 0 was open. The next shard no longer has the checksums that its loader must compare.
     CHECK(error.code() == energon::ErrorCode::kNotFound);
     CHECK_THAT(error.what(), Catch::Contains("shard-001.tar.xxh3"));
   }
@@ -79,10 +79,10 @@ TEST_CASE("a loader continues with the right bytes, or ends, when a prepare drop
         Labels(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(found.size())));
 }
 
-TEST_CASE("indexes that are truncated in place while a loader runs are an error that names one",
+TEST_CASE("indices that are truncated in place while a loader runs are an error that names one",
           "[loader][overwritten][fork]") {
   const TempDir folder;
-  energon::testing::write_numbered_shards(folder, {700, 700, 700});  // indexes of more than a page
+  energon::testing::write_numbered_shards(folder, {700, 700, 700});  // indices larger than a page
   const bool is_prepared = GENERATE(false, true);
   if (is_prepared) {
     prepare_anew(folder.path(), Checksums::kWrite);

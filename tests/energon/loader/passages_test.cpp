@@ -1,4 +1,4 @@
-// How passages over the data follow each other with `repeat`.
+// How passes over the data follow each other with `repeat`.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ using energon::testing::numbers;
 
 namespace {
 
-// The stream of one logical shard, whose samples it does not know beforehand.
+// The stream of one logical shard, whose samples are not known in advance.
 class Passages {
  public:
   void add(std::int64_t sample) {
@@ -27,10 +27,11 @@ class Passages {
 
   std::int64_t samples() const { return static_cast<std::int64_t>(times_.size()); }
 
-  /// The most samples of a passage that were not delivered when one of the next one came.
+  /// The largest number of samples of a pass that were not delivered when a sample of the next pass
+  /// was.
   std::int64_t largest_overlap() const {
     std::map<std::int64_t, std::int64_t> times;      // of each sample so far
-    std::map<std::int64_t, std::int64_t> delivered;  // of each passage so far
+    std::map<std::int64_t, std::int64_t> delivered;  // of each pass so far
     std::int64_t largest = 0;
     for (const std::int64_t sample : order_) {
       const std::int64_t passage = times[sample]++;

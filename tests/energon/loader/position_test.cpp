@@ -1,4 +1,4 @@
-// A position can be saved whatever happened: it is what was delivered, read from memory that
+// A position can be saved after any failure: it covers the delivered batches, read from memory that
 // outlives the workers.
 
 #include <signal.h>
@@ -44,7 +44,7 @@ using energon::testing::resumed;
 using energon::testing::tail;
 using energon::testing::take;
 
-// Does something once in the life of a job, when sample `key` is encoded.
+// Runs an action once in the life of a job, when sample `key` is encoded.
 class Accident {
  public:
   Accident(std::string key, std::function<void()> action)
@@ -72,7 +72,7 @@ energon::TrainOptions options_with(const Accident& accident) {
           .shuffle_buffer_size = 7};
 }
 
-// What a loader delivered to the first error of a consumer who pauses before each batch.
+// The batches of a loader up to its first error, with a consumer that pauses before each batch.
 struct Delivered {
   Labels labels;
   Error error;
@@ -97,7 +97,7 @@ std::string content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The state that `loader` saves after its error leads on exactly after what it delivered.
+// The state that `loader` saves after its error continues exactly after the delivered batches.
 void check_goes_on(const LoaderFixture& fixture, SavableDataLoader& loader, int workers,
                    const LoaderOptions& options, const Labels& delivered) {
   const SavableDataLoaderState state = loader.save_state_rank();
@@ -165,7 +165,7 @@ TEST_CASE("the workers' answers to get_checkpoint equal what is read from their 
           turns.end_epoch(*stream);
         }
         if (read == 0) {
-          continue;  // the second worker may be about to store where it begins
+          continue;  // the second worker may be about to store its start
         }
         CAPTURE(read);
         const auto answers =
@@ -216,7 +216,7 @@ TEST_CASE("after a worker was killed between two calls, the position can be save
             tail(reference, taken, 20));
     }
     const SavableDataLoaderState state = loader->save_state_rank();
-    // Ends what is left, tells, and keeps the position.
+    // Ends the remaining workers, reports the death, and keeps the position.
     CHECK_THROWS_WITH(loader->stop(), Catch::Contains("SIGKILL"));
     CHECK(loader->save_state_rank() == state);
     CHECK(take(*loader, 20) == tail(reference, taken, 20));
@@ -352,7 +352,7 @@ TEST_CASE(
     CHECK(take(*resumed(large, 1, loader->save_state_rank()), 10) ==
           tail(expected, delivered.labels.size(), 10));
   }
-  SECTION("a shard that was cut, and is whole again") {
+  SECTION("a shard that was truncated and restored") {
     const std::string shard = fixture.folder().file("shard-004.tar");
     const std::string content = content_of(shard);
     const auto time = std::filesystem::last_write_time(shard);
@@ -372,7 +372,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a worker killed in any state of the protocol leaves a position that is saved and goes on",
+    "a worker killed in any state of the protocol leaves a position that is saved and continues",
     "[loader][position][kill][fork]") {
   if (!energon::has_fail_points()) {
     return energon::testing::skip_case("built without fail points");
@@ -382,7 +382,7 @@ TEST_CASE(
     for (const std::uint64_t nth : {1U, 2U, 6U}) {
       for (const std::optional<std::int64_t> interval : {std::optional<std::int64_t>(), {1}, {2}}) {
         CAPTURE(site, nth, interval.value_or(-1));
-        // Armed in one worker only, which then dies some batches later.
+        // Armed in only one worker, which then dies some batches later.
         const Accident accident("000010", [site, nth] {
           energon::arm_fail_point(site, energon::FailAction::kKill, nth);
         });
@@ -391,8 +391,8 @@ TEST_CASE(
                                     .prefetch_factor = 2,
                                     .checkpoint_every_batches = interval};
         const auto loader = fixture.loader(2, options);
-        // A worker waits for space where its consumer is slow: at most a thousand pauses, a few
-        // are enough.
+        // A worker waits for space if its consumer is slow: at most a thousand pauses, a few are
+        // enough.
         const std::chrono::milliseconds pause(site == std::string("waiting.for_space") ? 5 : 0);
         const Delivered delivered = until_error(*loader, pause);
         REQUIRE(delivered.error.code() == ErrorCode::kWorkerDied);

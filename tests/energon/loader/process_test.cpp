@@ -51,7 +51,7 @@ bool all_rings_are_full(const SavableDataLoader& loader) {
                      [](const auto& worker) { return worker.queue_depth == kPrefetch; });
 }
 
-// Tells the pids of its workers once they are at work, and then lives until it is killed.
+// Reports the PIDs of its workers once they work, and then lives until it is killed.
 int be_a_trainer(const PipelineFactory& pipeline, Trainer trainer, int report) {
   SavableDataLoader loader(
       pipeline, {.worker_config = {.num_workers = kWorkers}, .prefetch_factor = kPrefetch});
@@ -72,7 +72,7 @@ int be_a_trainer(const PipelineFactory& pipeline, Trainer trainer, int report) {
   }
 }
 
-// Starts a trainer, kills it after `moment`, and says whether all its processes ended in time.
+// Starts a trainer, kills it after `moment`, and returns whether all its processes ended in time.
 bool ends_with_its_parent(const PipelineFactory& pipeline, Trainer trainer,
                           std::chrono::microseconds moment) {
   std::array<int, 2> ends = {};
@@ -97,7 +97,7 @@ bool ends_with_its_parent(const PipelineFactory& pipeline, Trainer trainer,
 TEST_CASE_METHOD(ProcessFixture, "X-08 workers end within two seconds of their parent's death",
                  "[loader][cross][fork]") {
   const LoaderFixture fixture({.batch_size = 4}, energon::testing::kFx55, 20'000);
-  // Orphans become our children, so that none can hide, and none is left as a zombie.
+  // Orphans become our children, so that all are found, and none is left as a zombie.
   REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   const auto names = energon::testing::ProcessCounts::now().shared_memory_names;
   std::mt19937 random(8);

@@ -1,4 +1,4 @@
-// What counts as progress of a worker: a loader waits for a slow one as long as there is some.
+// The progress of a worker: a loader waits for a slow worker as long as it makes progress.
 
 #include <chrono>
 #include <filesystem>
@@ -29,7 +29,7 @@ using energon::testing::TempDir;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTimeout{2000};
-// Longer than the timeout in sum, and far shorter each.
+// Longer than the timeout in total, but each far shorter.
 constexpr int kSteps = 12;
 constexpr milliseconds kStep{250};
 
@@ -37,7 +37,8 @@ const LoaderOptions kOptions{.prefetch_factor = 1, .timeout = kTimeout};
 
 void be_slow() { std::this_thread::sleep_for(kStep); }
 
-// A dataset of the user's, which makes what it skips and calls no function that anyone knows of.
+// A user's dataset, which makes the items that it skips and calls no function that the loader
+// knows.
 class SlowToSkip final : public energon::PassThrough {
  public:
   explicit SlowToSkip(std::unique_ptr<energon::Dataset> inner) : PassThrough(std::move(inner)) {}

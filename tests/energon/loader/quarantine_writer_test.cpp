@@ -60,7 +60,7 @@ TEST_CASE("a line that could not be written is written later, completely and onc
   REQUIRE(size > 0);
   {
     const auto before = ::signal(SIGXFSZ, SIG_IGN);
-    const FileSizeLimit limit(size + 10);  // the next line is cut
+    const FileSizeLimit limit(size + 10);  // the next line is truncated
     CHECK_THROWS_AS(writer.append(report_of("second")), Error);
     ::signal(SIGXFSZ, before);
   }
@@ -70,7 +70,7 @@ TEST_CASE("a line that could not be written is written later, completely and onc
   REQUIRE(text.ends_with('\n'));
   const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
   const auto line = nlohmann::json::parse(text.substr(begin), nullptr, false);
-  REQUIRE(line.is_object());  // what was cut stands on a line of its own
+  REQUIRE(line.is_object());  // the truncated text is on its own line
   CHECK(line.at("key") == "second");
   CHECK(text.find("\"second\"") > begin);
 }

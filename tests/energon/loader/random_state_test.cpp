@@ -1,4 +1,4 @@
-// States go on from their binary and their JSON form, whatever the pipeline.
+// States continue from their binary and their JSON form, with any pipeline.
 
 #include <memory>
 #include <random>

@@ -23,7 +23,7 @@ using energon::Sample;
 using energon::TrainOptions;
 using energon::testing::LoaderFixture;
 
-// Runs `body` in a thread whose stack is too large to be kept for the next thread: nothing of the
+// Runs `body` in a thread whose stack is too large to be kept for the next thread: no memory of the
 // thread can be used after it has ended.
 void run_in_thread_that_leaves_nothing(std::function<void()> body) {
   constexpr std::size_t kStackBytes = std::size_t{96} << 20;
@@ -37,7 +37,7 @@ void run_in_thread_that_leaves_nothing(std::function<void()> body) {
   };
   const int created = ::pthread_create(&thread, &attributes, run, &body);
   const int joined = created == 0 ? ::pthread_join(thread, nullptr) : created;
-  REQUIRE(joined == 0);  // only now: `body` has assertions, too
+  REQUIRE(joined == 0);  // only now, because `body` has assertions, too
   ::pthread_attr_destroy(&attributes);
 }
 

@@ -1,5 +1,5 @@
-// Workers whose batches are large read with a second thread: what is delivered, the errors and the
-// other processes are the same as without it.
+// Workers with large batches read with a second thread: batches, errors and other processes are the
+// same as without it.
 
 #include <sched.h>
 
@@ -34,7 +34,7 @@ constexpr std::int64_t kSmallBatch = 3;  // below
 static_assert(kLargeBatch * kSampleBytes > ReadHelper::kLeastBytes);
 static_assert((kSmallBatch + 1) * kSampleBytes <= ReadHelper::kLeastBytes);
 
-// Where a tar of neighbors is cut: within the third of the large batches.
+// The truncation of a tar of neighbors: within the third of the large batches.
 constexpr std::uint64_t kCut = 18 * (kSampleBytes + 2048) + 777;
 
 std::size_t threads_of(int pid) {
@@ -42,7 +42,7 @@ std::size_t threads_of(int pid) {
   return static_cast<std::size_t>(std::distance(tasks, {}));
 }
 
-// Of a worker that has made a batch: main, commands, watchdog, and maybe the helper.
+// The threads of a worker that has made a batch: main, commands, watchdog, and possibly the helper.
 std::size_t worker_threads(std::int64_t batch_size) {
   const LoaderFixture fixture({.batch_size = batch_size}, {10, 10}, kSampleBytes);
   const auto loader = fixture.loader(1);
@@ -50,7 +50,7 @@ std::size_t worker_threads(std::int64_t batch_size) {
   return threads_of(loader->worker_pids().at(0));
 }
 
-/// This thread and what it forks run on one core only.
+/// This thread and the processes that it forks run on only one core.
 class OnOneCore {
  public:
   OnOneCore() {
@@ -119,7 +119,7 @@ TEST_CASE("a shard truncated under a worker that shares reads is the error of re
           "[loader][fork]") {
   const auto error_with = [](int workers) {
     energon::TrainOptions options{.batch_size = kLargeBatch};
-    // Cut by the first sample of the second batch, when the shard is open in whoever reads.
+    // Truncated by the first sample of the second batch, when each reader has the shard open.
     std::string shard;
     options.task_encoder.encode_sample = [&shard](Sample sample, CallContext& context) {
       if (context.call() == kLargeBatch) {
@@ -149,7 +149,7 @@ TEST_CASE("statistics have the CPU time of the helper thread", "[loader][fork][s
     return;
   }
   const auto loader = fixture.loader(1);
-  // The helper may come late to a batch, but not to all of them.
+  // The helper may be late for a batch, but not for all of them.
   CHECK(energon::testing::eventually([&] {
     take(*loader, 1);
     return loader->stats().workers.at(0).helper_cpu.count() > 0;

@@ -1,5 +1,4 @@
-// Loaders and workers that live for a short time: what they replay, what they count, and what a
-// death costs of which nobody misses anything.
+// Short-lived loaders and workers: their replays and counts, and deaths that lose nothing.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -75,7 +74,7 @@ std::int64_t longest_offset(const SavableDataLoaderState& state) {
   return longest;
 }
 
-// Groups, of which a replay calls the functions again, as one of the stages before does.
+// Groups, whose functions a replay calls again, like those of an earlier stage.
 TrainOptions grouped(const energon::MapFunction& encode) {
   return {.task_encoder = {.encode_sample = encode,
                            .batch_group_criterion =
@@ -110,7 +109,7 @@ TEST_CASE("many short runs deliver the stream, and none replays more than one in
         loader->restore_state_rank(state);
         REQUIRE(take(*loader, kLife) == tail(expected, life * kLife, kLife));
         state = loader->save_state_rank();
-        // Without an interval, one life.
+        // Without an interval, one life of the worker.
         CHECK(longest_offset(state) <= static_cast<std::int64_t>(kLife));
       }
     }
@@ -137,7 +136,7 @@ TEST_CASE("the last of many short runs calls as many functions as the second",
       loader->stop();
       in_life.push_back(*calls);
     }
-    // A replay is shorter than a life or an interval; a batch or two are made ahead.
+    // A replay is shorter than a life or an interval; one or two batches are made ahead.
     CAPTURE(in_life);
     CHECK(*std::max_element(in_life.begin(), in_life.end()) <= 4 * 10 * 2);
   }
@@ -264,7 +263,7 @@ TEST_CASE("a worker may die after its whole epoch was delivered", "[loader][live
     const auto loader = fixture.loader(2);
     REQUIRE(take(*loader, end) == tail(expected, 0, end));
     const SavableDataLoaderState state = loader->save_state_rank();
-    SECTION("at the next epoch it is replaced") {
+    SECTION("the next epoch replaces it") {
       kill_worker(*loader, 1);
       CHECK(deaths(*loader) == 0);
       CHECK(take(*loader, 10) == tail(expected, end, 10));
@@ -272,7 +271,7 @@ TEST_CASE("a worker may die after its whole epoch was delivered", "[loader][live
       CHECK(loader->stats().workers[1].deaths == 1);
       CHECK(take(*loader, 30) == tail(expected, end + 10, 30));
     }
-    SECTION("so are all of them") {
+    SECTION("the next epoch replaces all of them") {
       kill_worker(*loader, 0);
       kill_worker(*loader, 1);
       CHECK(take(*loader, 40) == tail(expected, end, 40));

@@ -1,5 +1,4 @@
-// Signals that a whole job gets: the trainer can still take batches and save, its workers end with
-// it.
+// Signals to a whole job: the trainer can still take batches and save, and its workers end with it.
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -61,8 +60,8 @@ struct Files {
   std::string state;
 };
 
-// Logs what it delivers, tells `started` when it is under way, and on a signal goes on for two
-// batches, saves, and leaves without ending its workers.
+// Logs the delivered batches, sets `started` when it is running, and on a signal continues for two
+// batches, saves, and exits without ending its workers.
 int be_a_trainer(const LoaderFixture& fixture, const LoaderOptions& options, const Files& files,
                  int started) {
   ::setpgid(0, 0);
@@ -101,11 +100,11 @@ Labels lines_of(const std::string& file) {
 }  // namespace
 
 TEST_CASE_METHOD(ProcessFixture,
-                 "a job that is told to end saves, ends whole, and goes on where it was",
+                 "a job that is asked to end saves, ends completely, and can be continued",
                  "[loader][signals][fork]") {
   const LoaderFixture fixture(busy_options());
   const LoaderOptions options{.worker_config = {.num_workers = 3}};
-  // Orphans become our children, so that none can hide.
+  // Orphans become our children, so that all are found.
   REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
   std::mt19937 random(18);
   for (const int signal : kJobSignals) {
@@ -169,7 +168,7 @@ TEST_CASE_METHOD(ProcessFixture, "a job that is stopped for longer than the time
   energon::TrainOptions slow;
   slow.batch_size = 1;
   slow.task_encoder.encode_sample = energon::MapFunction([](Sample sample, CallContext&) {
-    for (int i = 0; i < 50; ++i) {  // after it goes on, too, it takes a while
+    for (int i = 0; i < 50; ++i) {  // it also takes a while after continuing
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return sample;
@@ -181,7 +180,7 @@ TEST_CASE_METHOD(ProcessFixture, "a job that is stopped for longer than the time
   UniqueFd writer(ends[1]);
   const pid_t trainer = energon::testing::start_child([&] {
     ::setpgid(0, 0);
-    std::signal(SIGCONT, [](int) {});  // without a handler the kernel itself goes on with a wait
+    std::signal(SIGCONT, [](int) {});  // without a handler, the kernel itself resumes a wait
     SavableDataLoader loader(fixture.pipeline(), {.worker_config = {.num_workers = 2},
                                                   .timeout = std::chrono::seconds(2)});
     take(loader, 1);

@@ -1,4 +1,4 @@
-// What a loader says about itself, as pure functions of numbers.
+// The statistics of a loader, as pure functions of numbers.
 
 #include "energon/worker/statistics.h"
 
@@ -80,7 +80,7 @@ TEST_CASE("the verdict names the stage that takes the CPU", "[loader][statistics
   CHECK(encode.limit == Bottleneck::kCpu);
   CHECK(encode.stage == "encode");
   CHECK_THAT(encode.text, Catch::Contains("'encode'") && Catch::Contains("80 %"));
-  // Copying out of the page cache is CPU time, too.
+  // Copying from the page cache is CPU time, too.
   CHECK(verdict_of(milliseconds(800), milliseconds(200)).limit == Bottleneck::kCpu);
   CHECK(verdict_of(milliseconds(800), milliseconds(200)).stage == "read");
   const auto unmeasured = of_workers({.busy = milliseconds(1000), .cpu = milliseconds(900)});
@@ -101,7 +101,7 @@ TEST_CASE("the verdict reports a lack of cores when workers are ready and wait f
   CHECK(starved.limit == Bottleneck::kCpuShortage);
   CHECK_THAT(starved.text, Catch::Contains("not getting CPU") && Catch::Contains("65 %") &&
                                Catch::Contains("fewer workers"));
-  // Who waits for the disk is not ready to run.
+  // A thread that waits for the disk is not ready to run.
   CHECK(verdict_of(milliseconds(300), milliseconds(50)).limit == Bottleneck::kStorage);
   CHECK(verdict_of(milliseconds(900), milliseconds(100)).limit == Bottleneck::kCpu);
   CHECK(energon::to_string(Bottleneck::kCpuShortage) == "cpu_shortage");
@@ -116,10 +116,10 @@ TEST_CASE("the verdict names the consumer when workers wait for it", "[loader][s
   slow.consumer.own_time = milliseconds(900);
   CHECK(slow.verdict().limit == Bottleneck::kConsumer);
   CHECK_THAT(slow.verdict().text, Catch::Contains("70 %"));
-  // A consumer that waits itself is not what limits.
+  // A consumer that waits itself is not the limit.
   slow.consumer.own_time = milliseconds(100);
   CHECK(slow.verdict().limit == Bottleneck::kCpu);
-  // Without workers the pipeline stands still while the consumer works.
+  // Without workers, the pipeline stops while the consumer works.
   LoaderStatistics alone = of_workers({.busy = milliseconds(300), .cpu = milliseconds(300)}, 1);
   alone.num_workers = 0;
   CHECK(alone.verdict().limit == Bottleneck::kCpu);

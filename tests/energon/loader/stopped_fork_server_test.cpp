@@ -52,7 +52,7 @@ pid_t stop_fork_server(SavableDataLoader& loader) {
   return server;
 }
 
-// Takes what was ready before the death.
+// Takes the batches that were ready before the death.
 template <class Loader>
 std::optional<Error> first_error_of(Loader& loader) {
   for (int i = 0; i < 10'000; ++i) {

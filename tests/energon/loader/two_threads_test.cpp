@@ -1,5 +1,5 @@
-// Two threads in one loader: what changes the position is refused while another call runs, what
-// only looks at it works, and close() ends the first call.
+// Two threads in one loader: calls that change the position are refused while another call runs,
+// calls that only read it work, and close() ends the first call.
 
 #include <algorithm>
 #include <atomic>
@@ -59,7 +59,7 @@ TrainOptions sleeping(milliseconds time) {
   return calling([time] { std::this_thread::sleep_for(time); });
 }
 
-// next() in a thread of its own. Says when it is in the call, by a check.
+// next() in its own thread. A check shows when it is in the call.
 class Waiting {
  public:
   Waiting(const LoaderFixture& fixture, int workers)
@@ -101,13 +101,13 @@ void check_refused(SavableDataLoader& loader, const energon::SavableDataLoaderSt
   refused([&] { loader.stop(); }, "stop()");
 }
 
-// At once, while next() runs.
+// Immediately, while next() runs.
 void check_allowed(SavableDataLoader& loader, const energon::SavableDataLoaderState& state) {
   CHECK(loader.save_state_rank() == state);
   CHECK(loader.state_at(0) == state);
   CHECK(loader.earliest_state() == 0);
   CHECK(loader.stats().consumer.batches == 0);
-  // None while the first next() is still starting them.
+  // No pids while the first next() is still starting the workers.
   CHECK(loader.worker_pids().size() <=
         static_cast<std::size_t>(loader.options().worker_config.num_workers));
   CHECK_FALSE(loader.batches_left());
@@ -171,7 +171,7 @@ TEST_CASE_METHOD(ProcessFixture, "threads that take turns by chance lose no batc
     threads.clear();
     CHECK(other == 0);
     CHECK(refused > 0);
-    const std::size_t more = found.size() - kBatches;  // others that were in next() at the end
+    const std::size_t more = found.size() - kBatches;  // of threads in next() at the end
     CHECK(more <= 2);
     const auto last = take(*loader, 1);
     Labels all = take(*fixture.loader(workers), found.size() + 1);
@@ -210,8 +210,8 @@ TEST_CASE_METHOD(ProcessFixture, "close() ends the next() of another thread and 
     const auto resumed = energon::testing::resumed(quick, 2, waiting.loader.save_state_rank());
     CHECK(take(*resumed, 3) == take(*quick.loader(2), 3));
   }
-  // It notices within 100 ms, gives the workers 200 ms to end, and kills them, before it throws. Of
-  // five, as other jobs share the processors.
+  // It notices within 100 ms, gives the workers 200 ms to end, and kills them before it throws.
+  // Fastest of five, as other jobs share the processors.
   CHECK(fastest < milliseconds(600));
 }
 

@@ -1,4 +1,4 @@
-// Data in a folder that its reader may not write, as shared data mostly is.
+// Data in a folder that its reader may not write, as is common for shared data.
 
 #include <grp.h>
 #include <sys/prctl.h>
@@ -31,9 +31,10 @@ using energon::testing::TempDir;
 constexpr uid_t kNobody = 65534;
 constexpr int kNotPermitted = 77;
 
-// From now on this process is another user's. False: the machine does not permit it.
+// From now on, this process belongs to another user. Returns false if the machine does not permit
+// it.
 bool become_nobody() {
-  // A process that changed its user is not dumpable, and then not its own in /proc.
+  // A process that changed its user is not dumpable, so it does not own its files in /proc.
   return ::setgroups(0, nullptr) == 0 && ::setresgid(kNobody, kNobody, kNobody) == 0 &&
          ::setresuid(kNobody, kNobody, kNobody) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
 }
@@ -55,7 +56,7 @@ Labels delivered(const std::string& path, const std::string& cache, int workers)
   return take(loader, 40);
 }
 
-// Names and times of all that is in a folder.
+// Names and times of all entries of a folder.
 std::map<std::string, fs::file_time_type> listing(const std::string& path) {
   std::map<std::string, fs::file_time_type> files;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
@@ -90,7 +91,8 @@ TEST_CASE("data can be read without write access to its folder", "[loader][unwri
   const auto before = listing(folder.path());
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
-    // The parent reads a copy, so that what it makes beside the data is not there for the child.
+    // The parent reads a copy, so that the files that it creates next to the data do not exist for
+    // the child.
     const Labels expected = [&] {
       const std::string copy = reference.file(std::to_string(workers));
       fs::copy(folder.path(), copy, fs::copy_options::recursive);
@@ -106,7 +108,7 @@ TEST_CASE("data can be read without write access to its folder", "[loader][unwri
       return delivered(folder.path(), cache.path(), workers) == expected ? 0 : 1;
     });
     if (child.exit_code == kNotPermitted) {
-      return energon::testing::skip_case("this machine lets nobody become another user");
+      return energon::testing::skip_case("this machine does not allow changing the user");
     }
     CHECK(child.exit_code == 0);
   }

@@ -1,4 +1,4 @@
-// A function of the trainer ends a wait of next(), and the stream goes on without a loss.
+// A function of the trainer ends a wait of next(), and the stream continues without loss.
 
 #include <sys/time.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ using energon::testing::take;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// No std::exception: whatever a check throws must come through.
+// Not a std::exception: any exception of a check must be passed on.
 struct Interrupt {
   int number;
 };
@@ -60,7 +60,7 @@ TrainOptions slow_options(milliseconds time) {
   return options;
 }
 
-// The fourth call in a process takes `time`, no other.
+// Only the fourth call in a process takes `time`.
 TrainOptions slow_once(milliseconds time) {
   TrainOptions options;
   options.batch_size = 2;
@@ -78,10 +78,10 @@ struct Interrupted {
   Labels labels;
   int interrupts = 0;
   std::vector<SavableDataLoaderState> states;  // after each interrupt
-  std::vector<std::size_t> delivered;          // before it
+  std::vector<std::size_t> delivered;          // before the interrupt
 };
 
-// The stored states may be others, and the number of batches after them.
+// The stored states and the numbers of batches after them may differ.
 void check_same_place(const SavableDataLoaderState& found, const SavableDataLoaderState& expected) {
   REQUIRE(found.checkpoints.size() == expected.checkpoints.size());
   for (std::size_t i = 0; i < found.checkpoints.size(); ++i) {
@@ -144,14 +144,14 @@ void check_interrupted_run(int workers, milliseconds time, std::size_t count,
   CHECK(run.labels == energon::testing::tail(expected, 0, count));
   check_same_place(loader.save_state_rank(), expected_state);
   CHECK(run.interrupts >= 4);
-  // A position saved after an interrupt is one like any other.
+  // A position saved after an interrupt is like any other.
   for (std::size_t i = 0; i < run.states.size(); i += 3) {
     CAPTURE(i, run.delivered[i]);
     const auto resumed =
         energon::testing::resumed(quick, workers, run.states[i], {.epoch_policy = policy});
     CHECK(take(*resumed, 4) == energon::testing::tail(expected, run.delivered[i], 4));
   }
-  // Nor is anything lost if the loader stops there.
+  // No batch is lost if the loader stops there, either.
   loader.stop();
   CHECK(take_interrupted(loader, 4).labels == energon::testing::tail(expected, count, 4));
 }
@@ -198,13 +198,13 @@ TEST_CASE_METHOD(ProcessFixture, "a check ends the wait for a slow worker, and n
     }
     CHECK(found == expected);
   }
-  // Every 100 ms; of three waits, as other jobs share the processors.
+  // Every 100 ms; fastest of three waits, as other jobs share the processors.
   CHECK(fastest < kArmedAfter + milliseconds(150));
 }
 
 TEST_CASE_METHOD(ProcessFixture, "an interrupt shortly before the batch comes ends the wait",
                  "[loader][wait_check][fork]") {
-  const LoaderFixture fixture(slow_options(milliseconds(35)));  // 70 a batch, less than a look
+  const LoaderFixture fixture(slow_options(milliseconds(35)));  // 70 per batch, below a check
   std::atomic<bool> is_raised = false;
   LoaderOptions options{.worker_config = {.num_workers = 1}};
   options.wait_check = [&is_raised] {
@@ -257,7 +257,7 @@ TEST_CASE("without workers, an interrupt in the first batch of an epoch ends no 
   const LoaderFixture quick(options_of(milliseconds(0)), {5, 4, 4});
   const Labels expected = take(*quick.loader(0, {.epoch_policy = energon::EpochPolicy::kLoop}), 9);
   calls = 0;
-  const LoaderFixture fixture(options_of(milliseconds(150)), {5, 4, 4});  // then a check is due
+  const LoaderFixture fixture(options_of(milliseconds(150)), {5, 4, 4});  // a check is then due
   bool is_armed = true;
   SavableDataLoader loader(fixture.pipeline(),
                            {.epoch_policy = energon::EpochPolicy::kLoop, .wait_check = [&] {
@@ -272,8 +272,8 @@ TEST_CASE("without workers, an interrupt in the first batch of an epoch ends no 
 
 TEST_CASE("without workers, a policy that skips failures does not skip an interrupt",
           "[loader][wait_check]") {
-  // After two samples of this length the check is due when their pack is selected, which is where
-  // a policy sees everything that is thrown.
+  // After two samples of this length, the check is due when their pack is selected, where a policy
+  // sees every exception.
   const auto packing = [](milliseconds time) {
     TrainOptions options;
     options.packing_buffer_size = 2;
@@ -295,7 +295,7 @@ TEST_CASE("without workers, a policy that skips failures does not skip an interr
   };
   const LoaderFixture fixture(packing(milliseconds(55)));
   LoaderOptions options = interrupting(0, std::make_shared<int>(0));
-  options.checkpoint_every_batches = 1;  // or each interrupt would make all batches again
+  options.checkpoint_every_batches = 1;  // otherwise each interrupt would repeat all batches
   SavableDataLoader loader(fixture.pipeline(), options);
   const Interrupted run = take_interrupted(loader, 8);
   CHECK(run.interrupts >= 4);

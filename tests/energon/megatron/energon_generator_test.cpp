@@ -1,4 +1,4 @@
-// The bytes of torch's generator as a state of ours.
+// The conversion of the bytes of torch's generator to our state.
 
 #include <cstring>
 #include <random>

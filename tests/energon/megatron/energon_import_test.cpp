@@ -1,5 +1,5 @@
-// States of Energon's loader become ours: trees made of our own states come back as these, and what
-// does not fit the job is refused with its place and advice.
+// States of Energon's loader become ours: trees made from our own states are converted back to
+// them, and values that do not fit the job are refused with their place and advice.
 
 #include <functional>
 #include <memory>
@@ -43,7 +43,7 @@ void forget_passes(State& state) {
   }
 }
 
-// What is compared of a state; certificates are not, Energon does not have them.
+// The parts of a state that are compared. Certificates are not, because Energon does not have them.
 SavableDataLoaderState compared(SavableDataLoaderState state) {
   for (SavableDatasetCheckpoint& stream : state.checkpoints) {
     stream.certificate = {};
@@ -80,7 +80,7 @@ std::string refused(const LoaderFixture& fixture, const Json& rank,
   return error_of([&] { imported(fixture, rank); }, code);
 }
 
-// A state after ten batches, of which `change` makes another one.
+// A state after ten batches, modified by `change`.
 std::string refused_after(const std::function<void(Json&)>& change,
                           ErrorCode code = ErrorCode::kMismatch) {
   const LoaderFixture fixture(shuffled());

@@ -1,5 +1,4 @@
-// Energon's states of ranks: files of them, each entry missing or of another kind, and layouts of
-// jobs.
+// Energon's states of ranks: their files, with missing or mistyped entries, and layouts of jobs.
 
 #include "energon/megatron/energon_state.h"
 
@@ -97,7 +96,8 @@ std::string refused_tree(const std::string& tree) {
 }  // namespace
 
 TEST_CASE("States that the real Energon saved are read with all of their numbers", "[megatron]") {
-  // Of the JSON that Python's unpickler gives, by a program of a former version of this project.
+  // From the JSON of Python's unpickler, written by a program of an earlier version of this
+  // project.
   struct Expected {
     std::string name;
     std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> workers;  // by rank
@@ -133,7 +133,7 @@ TEST_CASE("States that the real Energon saved are read with all of their numbers
   }
 }
 
-TEST_CASE("All of what a rank saved is read", "[megatron]") {
+TEST_CASE("Everything that a rank saved is read", "[megatron]") {
   const auto state = parsed(small_rank());
   CHECK(state.path == "rank.pt");
   CHECK_FALSE(state.is_start);
@@ -158,7 +158,8 @@ TEST_CASE("A file holds one rank, a list of ranks, or Megatron-LM's dict", "[meg
   CHECK(parsed_pickle("}" + text("dataloader_state_dict") + rank + "s").size() == 1);
 }
 
-TEST_CASE("Energon's mark of a worker that had not begun is before its first batch", "[megatron]") {
+TEST_CASE("Energon's mark of a worker that had not started is before its first batch",
+          "[megatron]") {
   for (const auto& [saved, expected] : {std::pair{6, 5}, {1, 0}, {0, 0}}) {
     const std::string offset = "K"s + static_cast<char>(saved);
     const auto ranks =
@@ -189,7 +190,7 @@ TEST_CASE("Values of a tree become JSON", "[megatron]") {
                 text("latin1") + "\x86Rs")
             .dump() == R"({"x":{"base64":"Af+A"}})");
   CHECK(tree_of("}" + text("x") + "c__builtin__\nbytes\n)Rs").dump() == R"({"x":{"base64":""}})");
-  // Groups have any simple criterion as name.
+  // Groups are named by any simple criterion.
   CHECK(tree_of("}(K\x01" + text("a") + "\x86K\x01K\x02K\x02\x88K\x03NK\x04" +
                 "G\x3f\xe0\x00\x00\x00\x00\x00\x00"s + "K\x05u")
             .dump() == R"~({"(1, a)":1,"2":2,"True":3,"None":4,"0.5":5})~");
@@ -227,7 +228,7 @@ TEST_CASE("Values that no state of a dataset has are refused", "[megatron]") {
              Contains("which the size of the file does not explain"));
 }
 
-TEST_CASE("Files that are not states are refused with what they are", "[megatron]") {
+TEST_CASE("The errors of files that are not states describe them", "[megatron]") {
   CHECK_THAT(refused_pickle("cos\nsystem\n" + text("true") + "\x85R"),
              Contains("the pickle refers to 'os.system'") && Contains("rank.pt") &&
                  Contains("byte 2 of the pickle"));
@@ -282,16 +283,18 @@ TEST_CASE("Numbers that no job has are refused", "[megatron]") {
     json.at(Json::json_pointer(place)) = value;
     return refused_state(json);
   };
-  CHECK_THAT(with("/next_worker_id", 2), Contains("there are 2 workers"));
-  CHECK_THAT(with("/micro_batch_size", 0), Contains("at least one sample"));
-  CHECK_THAT(with("/micro_batch_size", std::int64_t{1} << 31), Contains("at most 2^31 - 1"));
-  CHECK_THAT(with("/has_workers", false), Contains("without processes just one"));
+  CHECK_THAT(with("/next_worker_id", 2),
+             Contains("expected a number below 2, the number of workers"));
+  CHECK_THAT(with("/micro_batch_size", 0), Contains("expected a batch size from 1 to 2^31 - 1"));
+  CHECK_THAT(with("/micro_batch_size", std::int64_t{1} << 31),
+             Contains("expected a batch size from 1 to 2^31 - 1"));
+  CHECK_THAT(with("/has_workers", false), Contains("exactly one without processes"));
   CHECK_THAT(with("/workers/0/sample_index", (std::int64_t{1} << 42) + 1),
-             Contains("workers[0].sample_index") && Contains("more than any job delivers"));
+             Contains("workers[0].sample_index") && Contains("at most what a job can deliver"));
   CHECK_THAT(with("/workers/0/offset", -1), Contains("expected a non-negative integer"));
 }
 
-TEST_CASE("The layout of a job is that of its states", "[megatron]") {
+TEST_CASE("The layout of a job is derived from its states", "[megatron]") {
   const auto states = states_of({small_rank()});
   CHECK(energon_layout(states, {}).num_workers == 2);
   const WorkerConfig one = energon_layout(states, {.rank = 2, .world_size = 3});
@@ -301,9 +304,9 @@ TEST_CASE("The layout of a job is that of its states", "[megatron]") {
   CHECK(energon_layout(start, {.num_workers = 5}).num_workers == 5);
 }
 
-TEST_CASE("States that make no job are refused with what to give", "[megatron]") {
+TEST_CASE("The errors of states that do not form a job name the remedy", "[megatron]") {
   CHECK_THAT(refused_layout({small_rank(), small_rank()}, {.world_size = 3}),
-             Contains("states of 2 ranks, the job has 3"));
+             Contains("states of 2 ranks, but the job has 3"));
   CHECK_THAT(refused_layout({small_rank()}, {.logical_shards = 4}, ErrorCode::kInvalidArgument),
              Contains("energon checkpoint rescale"));
   Json other = small_rank();

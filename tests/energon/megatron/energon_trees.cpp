@@ -46,8 +46,8 @@ Json generator(const std::string& saved) {
   return {{"rng", {{"base64", to_base64(torch_generator(seed, draws))}}}};
 }
 
-// The slices to come, the next one last, when `opened` of them were opened. With replacement there
-// are none: each is drawn when it is opened.
+// The remaining slices, the next one last, when `opened` of them were opened. With replacement,
+// there are none, because each is drawn when it is opened.
 Json pending(const State& own, std::int64_t slices, std::int64_t opened) {
   WorkerRng rng(0);
   rng.restore(own.bytes("epoch_rng"));
@@ -110,7 +110,7 @@ Json tree(const State& own, std::int64_t slices) {
     node["__class__"] = "EpochizeDataset";
     node["_offset"] = own.integer("offset");
   } else {
-    throw std::logic_error("no node of Energon for " + own.type);
+    throw std::logic_error("Energon has no node for " + own.type);
   }
   return node;
 }

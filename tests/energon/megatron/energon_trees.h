@@ -1,5 +1,5 @@
 // States of Energon's loader as JSON (see energon/megatron/energon_state.h), made from ours: the
-// inverse of what the import does, for the stages that a test of it needs.
+// inverse of the import, for the stages that its tests need.
 
 #pragma once
 
@@ -16,12 +16,12 @@ namespace energon::testing {
 
 using Json = nlohmann::ordered_json;
 
-/// torch.Generator.get_state() of a generator of `seed` after `draws` numbers, by a model of
-/// torch's generator of its own.
+/// torch.Generator.get_state() of a generator of `seed` after `draws` numbers, by a separate model
+/// of torch's generator.
 std::string torch_generator(std::uint32_t seed, std::uint64_t draws);
 
-/// The state of one rank, whose loader has kept each state it delivered (offset 0). `slices`: of
-/// the only dataset, by logical shard.
+/// The state of one rank, whose loader has kept each state it delivered (offset 0). `slices` are
+/// those of the only dataset, by logical shard.
 Json energon_rank(const SavableDataLoaderState& state, const std::vector<std::int64_t>& slices,
                   bool has_workers);
 

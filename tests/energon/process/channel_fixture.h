@@ -1,4 +1,4 @@
-// A worker process with its channel, and what workers of the channel tests do.
+// A worker process with its channel, and the functions of workers in the channel tests.
 
 #pragma once
 
@@ -34,7 +34,7 @@ struct RunningWorker {
 
   Wait wait() const { return {hang_limit(), gone}; }
 
-  /// Takes units until there is none; returns how the last wait ended.
+  /// Takes units until none is left; returns how the last wait ended.
   RingStatus drain();
 
   ParentEndpoint channel{small_channel()};

@@ -92,7 +92,7 @@ TEST_CASE("older checkpoints stay as history, as far as their number and bytes a
   CHECK(indexes(50, 1 << 20, 0).size() == 52);
 }
 
-TEST_CASE("checkpoints of any sizes find room, and the newest ones always stay",
+TEST_CASE("checkpoints of any sizes fit, and the newest ones always stay",
           "[process][checkpoint]") {
   for (std::uint32_t slots = 2; slots < 7; ++slots) {
     const CheckpointRingOptions options{
@@ -131,7 +131,8 @@ TEST_CASE("if two checkpoints have the same index, the newer is found", "[proces
   const SharedRange range = memory_for(options);
   CheckpointWriter writer(range, options);
   const CheckpointReader reader(range, options);
-  // The slots are used in turn, so the newer one comes to lie before and after the older.
+  // The slots are used in turn, so the newer checkpoint is stored both before and after the older
+  // one.
   for (std::uint64_t index = 0; index < 6; ++index) {
     CAPTURE(index);
     writer.write(index, content(index));
@@ -202,7 +203,8 @@ TEST_CASE("a reader thread gets whole checkpoints while they are overwritten",
 
 TEST_CASE("a reader finds what it needs while the writer continues as far as allowed",
           "[process][checkpoint][threads]") {
-  // The writer is ahead by as many as a ring of samples lets it: the slots hold one more.
+  // The writer is ahead by as many checkpoints as a ring of samples allows: the slots hold one
+  // more.
   constexpr std::uint64_t kAhead = 3;
   const CheckpointRingOptions options{.slots = kAhead + 1, .slot_bytes = 4000};
   const SharedRange range = memory_for(options);

@@ -1,5 +1,5 @@
-// What a death is called: by what the worker threw, by the fork server's end, by the out-of-memory
-// killer.
+// The reported cause of a death: an exception of the worker, the end of the fork server, the
+// out-of-memory killer.
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(ProcessFixture,
   ForkServer server([](WorkerStart& start) -> int {
     switch (start.worker_id) {
       case 0:
-        throw Error(ErrorCode::kResourceExhausted, "no room for its channel", {.path = "/a/b"});
+        throw Error(ErrorCode::kResourceExhausted, "no space for its channel", {.path = "/a/b"});
       case 1:
         throw std::runtime_error(std::string(100'000, 'x'));
       default:
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(ProcessFixture,
   CHECK(first.code() == ErrorCode::kResourceExhausted);
   CHECK(first.context().worker == 0);
   CHECK_THAT(first.what(),
-             Catch::Contains("gave up: no room for its channel [path: /a/b, worker: 0]") &&
+             Catch::Contains("gave up: no space for its channel [path: /a/b, worker: 0]") &&
                  !Catch::Contains("112"));
   const Error second = death_of(1);
   CHECK(second.code() == ErrorCode::kInternal);
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(ProcessFixture, "a kill counted by the control group is reporte
     CHECK_THAT(killed(4), !Catch::Contains("out-of-memory"));
     CHECK_THAT(killed(5), Catch::Contains("out-of-memory killer ended 1 process") &&
                               Catch::Contains(group->root.file(group->counter)));
-    CHECK_THAT(killed(5), !Catch::Contains("out-of-memory"));  // that one was before
+    CHECK_THAT(killed(5), !Catch::Contains("out-of-memory"));  // an earlier kill
     ::kill(server.pid(), SIGKILL);
     REQUIRE(eventually([&] { return !server.alive(); }));
     group->kills(7);
@@ -188,7 +188,7 @@ TEST_CASE("kills are counted from the last mark on, and not without a control gr
 TEST_CASE_METHOD(ProcessFixture, "a worker that cannot start its watchdog reports why",
                  "[process][death][fork]") {
   const ChildResult child = run_in_child([] {
-    if (::setuid(65531) != 0) {  // a user of its own, as the limit counts its processes; not root
+    if (::setuid(65531) != 0) {  // a separate user, as the limit counts its processes; not root
       return 77;
     }
     ForkServer server(idle_worker);

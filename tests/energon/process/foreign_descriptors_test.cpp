@@ -45,7 +45,7 @@ UniqueFd checked(int fd) {
   return UniqueFd(fd);
 }
 
-/// A file of a tmpfs has seals as a memfd has, and this one has no name either.
+/// A file of a tmpfs has seals like a memfd, and this one has no name, either.
 UniqueFd deleted_file(const std::string& folder) {
   std::string name = folder + "/energon-test-XXXXXX";
   UniqueFd file = checked(::mkostemp(name.data(), O_CLOEXEC));
@@ -94,7 +94,7 @@ bool is_placeholder(int fd) {
          errno == EBADF;
 }
 
-/// The number of the first descriptor that is not as it should be; 0 if all are.
+/// The number of the first descriptor that is wrong, or 0.
 int first_wrong(const Zoo& zoo) {
   for (const UniqueFd& fd : zoo.foreign) {
     if (!is_placeholder(fd.get())) {
@@ -140,7 +140,7 @@ TEST_CASE_METHOD(ProcessFixture,
   ForkServer server([&](WorkerStart&) { return first_wrong(zoo); });
   const WorkerProcess worker = server.spawn({}, hang_limit());
   CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kChildExited, 0});
-  CHECK_FALSE(is_placeholder(zoo.foreign[0].get()));  // in the trainer nothing changed
+  CHECK_FALSE(is_placeholder(zoo.foreign[0].get()));  // in the trainer, nothing changed
 }
 
 TEST_CASE_METHOD(ProcessFixture, "the number of a foreign descriptor stays taken",

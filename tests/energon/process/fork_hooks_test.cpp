@@ -39,7 +39,7 @@ using namespace energon::testing;
 
 namespace {
 
-/// What happened in which process, in shared memory, so that all of them can write it.
+/// The events of all processes, in shared memory, so that all of them can write.
 class EventLog {
  public:
   void add(char event) const {
@@ -171,7 +171,7 @@ TEST_CASE_METHOD(ProcessFixture, "a hook that throws leaves no child",
     energon::wait_any({}, energon::deadline_after(std::chrono::minutes(5)));
     return 0;
   };
-  SECTION("before: there is no fork") {
+  SECTION("before: the fork does not happen") {
     hooks.before = [] { throw std::runtime_error("before"); };
     CHECK_THROWS_WITH(fork_child(body, {.hooks = hooks}), "before");
     CHECK(log.all().empty());
@@ -180,7 +180,7 @@ TEST_CASE_METHOD(ProcessFixture, "a hook that throws leaves no child",
     hooks.parent = [] { throw std::runtime_error("parent"); };
     CHECK_THROWS_WITH(fork_child(body, {.hooks = hooks}), "parent");
   }
-  SECTION("child: it ends with a code of its own") {
+  SECTION("child: it ends with its own code") {
     hooks.child = [] { throw std::runtime_error("child"); };
     CHECK(end_of(fork_child(body, {.hooks = hooks})) ==
           ProcessEnd{kHooksExited, energon::kExitException});
@@ -190,7 +190,7 @@ TEST_CASE_METHOD(ProcessFixture, "a hook that throws leaves no child",
 }
 
 TEST_CASE_METHOD(ProcessFixture,
-                 "what a hook throws in the fork server fails one spawn, not the rest",
+                 "an exception of a hook in the fork server fails one spawn, not the rest",
                  "[process][fork_hooks][fork]") {
   const pid_t trainer = ::getpid();
   const auto server_that_throws = [trainer](const auto& thrown) {
@@ -232,7 +232,7 @@ TEST_CASE_METHOD(ProcessFixture, "descriptors of the hooks are kept in both chil
                  "[process][fork_hooks][fork]") {
   std::array<int, 2> kept{};
   REQUIRE(::pipe(kept.data()) == 0);
-  // One that is not open does no harm.
+  // A closed descriptor is harmless.
   const ForkHooks hooks{.child = [fd = kept[1]] { static_cast<void>(::write(fd, "c", 1) == 1); },
                         .keep_descriptors = {kept[1], 9999}};
   ForkServer server([fd = kept[1]](WorkerStart&) { return ::write(fd, "w", 1) == 1 ? 0 : 1; },
@@ -249,7 +249,7 @@ TEST_CASE_METHOD(ProcessFixture, "descriptors of the hooks are kept in both chil
 TEST_CASE_METHOD(ProcessFixture,
                  "with hooks, a worker may take a lock that threads hold all the time",
                  "[process][fork_hooks][fork]") {
-  static std::mutex mutex;  // of the user: found in whatever state the fork copies it
+  static std::mutex mutex;  // a lock of the user, in any state at the fork
   const ForkHooks hooks{.before = [] { mutex.lock(); },
                         .parent = [] { mutex.unlock(); },
                         .child = [] { mutex.unlock(); }};

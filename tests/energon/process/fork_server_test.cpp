@@ -39,7 +39,7 @@ using namespace energon::testing;
 
 namespace {
 
-/// Waits for the end of the parent, as an idle worker does.
+/// Waits for the end of the parent, like an idle worker.
 int idle(WorkerStart& start) {
   std::vector<energon::Waitable> waitables;
   for (const int fd : start.watch->descriptors()) {
@@ -49,7 +49,7 @@ int idle(WorkerStart& start) {
   return energon::kExitParentGone;
 }
 
-/// User code that never comes back and blocks every signal it can.
+/// User code that never returns and blocks every signal it can.
 [[noreturn]] void hang() {
   sigset_t all;
   ::sigfillset(&all);
@@ -159,7 +159,7 @@ TEST_CASE_METHOD(ProcessFixture, "unqueried ends do not block the fork server",
 TEST_CASE_METHOD(ProcessFixture, "stopping kills workers that hang, within its time",
                  "[process][fork_server][fork]") {
   bool in_time = false;
-  for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {  // the machine may have stood still
+  for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {  // the machine may have stalled
     CAPTURE(attempt);
     const energon::Deadline limit = energon::deadline_after(std::chrono::seconds(2));
     std::optional<WorkerProcess> stuck;
@@ -176,7 +176,7 @@ TEST_CASE_METHOD(ProcessFixture, "stopping kills workers that hang, within its t
 
 TEST_CASE_METHOD(ProcessFixture, "a huge grace is an endless wait, not none",
                  "[process][fork_server][fork]") {
-  ForkServer server([](WorkerStart& start) {  // ends by itself, a little late
+  ForkServer server([](WorkerStart& start) {  // ends by itself, slightly late
     energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(300)));
     return start.worker_id;
   });
@@ -240,7 +240,7 @@ TEST_CASE_METHOD(ProcessFixture, "a stopped fork server delays no call beyond it
   energon::WaitCheck check([] { throw Interrupt(); });
   CHECK_THROWS_AS(server.exit_of(worker, hang_limit(), &check), Interrupt);
   CHECK_THROWS_AS(server.death_of(worker, hang_limit(), {}, &check), Interrupt);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(8));  // was 10 s a call
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(8));  // was 10 s per call
   REQUIRE(::kill(server.pid(), SIGCONT) == 0);
   CHECK(server.exit_of(worker, hang_limit()) == ProcessEnd{kKilled, SIGKILL});
 }
@@ -313,7 +313,7 @@ TEST_CASE_METHOD(ProcessFixture, "a host may ignore SIGCHLD or reap everything",
 TEST_CASE_METHOD(ProcessFixture, "a worker starts clean: signals, descriptors, only our threads",
                  "[process][fork_server][fork]") {
   ::signal(SIGCHLD, [](int) {});
-  std::array<int, 2> leaked{};  // not close-on-exec, as foreign code makes them
+  std::array<int, 2> leaked{};  // not close-on-exec, like descriptors of foreign code
   REQUIRE(::pipe(leaked.data()) == 0);
   ForkServer server([](WorkerStart& start) {
     const auto has = [](int signal, void (*expected)(int)) {

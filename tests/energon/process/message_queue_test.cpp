@@ -1,4 +1,4 @@
-// The ring as a queue of limited depth: when it is full, and how seldom its ends make system calls.
+// The ring as a queue of limited depth: when it is full, and how rarely its ends make system calls.
 
 #include <chrono>
 #include <cstdint>
@@ -92,7 +92,7 @@ TEST_CASE("a writer on a full long queue sleeps until half of it is left",
                         : RingWriterOptions{.max_units = 64});
   REQUIRE(queue.fill(1) == 64);
   queue.take(31);
-  // In this process nobody wakes the writer: it looks once, before it sleeps.
+  // In this process, nobody wakes the writer: it checks once, before it sleeps.
   CHECK(queue.writer.begin(8, at_most(std::chrono::milliseconds(0))).status == RingStatus::kItem);
   queue.writer.abort();
   REQUIRE(queue.fill(1) == 31);
@@ -132,7 +132,7 @@ TEST_CASE("a writer waits until a number of units was released", "[process][queu
     });
     CHECK(queue.writer.wait_released(5, at_most(std::chrono::seconds(20))) == RingStatus::kItem);
   }
-  queue.writer.commit();  // what was begun before the wait
+  queue.writer.commit();  // the unit begun before the wait
   queue.take(3);
   CHECK(std::to_integer<int>(queue.reader.try_read().bytes.front()) == 7);
   queue.reader.close();
@@ -144,7 +144,7 @@ TEST_CASE("a reader that is faster than its writer naps for several units at a t
   Queue queue({.max_units = 256}, {.spins = false, .naps = true});
   std::jthread writer([&] {
     for (std::uint64_t i = 0; i < kUnits; ++i) {
-      // A unit every 10 us or so, by the clock: a sleep would be longer.
+      // A unit about every 10 us, by the clock, because a sleep would be longer.
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(10);
       while (std::chrono::steady_clock::now() < until) {
       }

@@ -270,7 +270,7 @@ TEST_CASE("a complete unit out of sequence is damage", "[process][ring]") {
   ring.send("first");
   ring.send("second");
   CHECK(ring.receive() == "first");
-  // As a writer leaves it that published old bytes again: all but the number is right.
+  // As if a writer had published old bytes again: everything except the number is right.
   const std::uint64_t second = sizeof(energon::RingHeader) + 2 * sizeof(energon::UnitHeader);
   ring.range.data()[second + offsetof(energon::UnitHeader, sequence)] = std::byte{0};
   for (int call = 0; call < 2; ++call) {

@@ -1,5 +1,5 @@
-// What must be as before after every case that forks: descriptors, threads, children, mappings,
-// names in /dev/shm.
+// Checks that each case that forks restores descriptors, threads, children, mappings, and names in
+// /dev/shm.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace energon::testing {
 class ProcessFixture {
  public:
   ProcessFixture();
-  /// CHECKs that everything is back.
+  /// CHECKs that everything is restored.
   ~ProcessFixture();
 
  protected:
@@ -32,9 +32,9 @@ class ProcessFixture {
   Resources before_;
 };
 
-/// Polls `condition` until it holds; false after `limit`, which by default only a hang reaches. For
-/// things no descriptor tells. A poll that takes longer than 10 ms counts as that: where this
-/// process did not run, the ones it waits for may not have run either.
+/// Polls `condition` until it holds; returns false after `limit`, which by default only a hang
+/// reaches. For events without a descriptor. A poll that takes longer than 10 ms counts as 10 ms:
+/// while this process did not run, the processes it waits for may not have run, either.
 template <typename Condition>
 bool eventually(const Condition& condition,
                 std::chrono::milliseconds limit = std::chrono::seconds(20)) {

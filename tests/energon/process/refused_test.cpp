@@ -1,4 +1,4 @@
-// What the parts of a channel refuse, and how errors of system calls read.
+// Refused arguments of the parts of a channel, and the texts of errors of system calls.
 
 #include <cerrno>
 #include <memory>

@@ -148,7 +148,7 @@ TEST_CASE("memory kept in parts frees the rest of its addresses", "[process][sha
   CHECK_FALSE(is_mapped(data + kGiB));
   memory->release(kept[0]);
   CHECK_FALSE(is_mapped(data + kept[0].offset));
-  // What has come to lie in a gap stays.
+  // A mapping that was created in a gap stays.
   const void* const other = map_page(data + 2 * kGiB);
   REQUIRE(other == data + 2 * kGiB);
   memory.reset();

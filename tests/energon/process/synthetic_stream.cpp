@@ -69,7 +69,7 @@ RingStatus take_unit(ParentEndpoint& parent, const StreamOptions& options, std::
   }
   StreamUnit unit;
   if (received.bytes.size() != sizeof(unit)) {
-    throw std::runtime_error("unit of a wrong size");
+    throw std::runtime_error("unit of the wrong size");
   }
   std::memcpy(&unit, received.bytes.data(), sizeof(unit));
   parent.samples().release();
@@ -77,7 +77,8 @@ RingStatus take_unit(ParentEndpoint& parent, const StreamOptions& options, std::
   if (unit.worker != options.worker || unit.index != expected ||
       lease.bytes.size() != payload_size(unit.worker, unit.index, options.largest) ||
       !payload_matches(unit.worker, unit.index, lease.bytes)) {
-    throw std::runtime_error("unit " + std::to_string(expected) + " is not what was sent");
+    throw std::runtime_error("unit " + std::to_string(expected) +
+                             " differs from the unit that was sent");
   }
   if (keep != nullptr) {
     *keep = lease;

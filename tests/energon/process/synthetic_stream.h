@@ -1,5 +1,4 @@
-// A stream whose every byte is known: worker w sends unit i with a payload that follows from (w,
-// i).
+// A stream whose every byte is known: worker w sends unit i with a payload that depends on (w, i).
 //
 // Used as threads and as processes, so nothing here asserts: it throws std::runtime_error.
 
@@ -29,7 +28,7 @@ std::uint64_t payload_size(std::uint64_t worker, std::uint64_t index, std::uint6
 void fill_payload(std::uint64_t worker, std::uint64_t index, std::span<std::byte> out);
 bool payload_matches(std::uint64_t worker, std::uint64_t index, ByteView bytes);
 
-/// What a unit of the sample ring says.
+/// The content of a unit of the sample ring.
 struct StreamUnit {
   std::uint64_t worker = 0;
   std::uint64_t index = 0;
@@ -44,7 +43,8 @@ struct StreamOptions {
 };
 
 /// Worker side: sends units [0, count), advances the progress after each commit, and writes the
-/// index as a checkpoint. Returns the units sent; fewer if the parent closed or is gone.
+/// index as a checkpoint. Returns the number of units sent, which is smaller if the parent closed
+/// or is gone.
 std::uint64_t send_stream(WorkerEndpoint& worker, const StreamOptions& options, const Wait& wait);
 
 /// Parent side: takes one unit and checks it. Returns how the wait ended.

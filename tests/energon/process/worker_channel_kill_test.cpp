@@ -1,4 +1,4 @@
-// Workers that are killed: what was committed is there, and the parent notices and goes on.
+// Workers that are killed: committed units are kept, and the parent notices and continues.
 
 #include <csignal>
 
@@ -37,7 +37,7 @@ TEST_CASE_METHOD(ProcessFixture, "a worker killed at any protocol state loses no
       }
       const RingStatus status = running.drain();
       if (site == std::string("waiting.for_space") && status == RingStatus::kClosed) {
-        continue;  // a fast consumer: it never waited that often
+        continue;  // a fast consumer, for which it never waited this often
       }
       REQUIRE(status == RingStatus::kPeerDied);
       const std::uint64_t unreported = site == std::string("ring.after_publish") ? 1 : 0;
@@ -91,7 +91,7 @@ TEST_CASE_METHOD(ProcessFixture, "the parent can continue after a worker is kill
   for (int i = 0; i < 1000 && status == RingStatus::kItem; ++i) {
     status = send_command(running.channel, "status", running.wait());
   }
-  CHECK(status == RingStatus::kPeerDied);  // the command ring got full
+  CHECK(status == RingStatus::kPeerDied);  // the command ring became full
   RunningWorker next(server, 0, 1);
   CHECK(send_command(next.channel, "status", next.wait()) == RingStatus::kItem);
   CHECK(as_text(next.channel.results().read(next.wait()).bytes) == "status");
@@ -109,14 +109,14 @@ TEST_CASE_METHOD(ProcessFixture, "death is noticed within 100 ms",
     CAPTURE(i);
     RunningWorker running(server, 0, i);
     send_command(running.channel, "hello", running.wait());
-    running.channel.results().read(running.wait());  // it is up
+    running.channel.results().read(running.wait());  // it is running
     const auto start = std::chrono::steady_clock::now();
     running.worker.process.send_signal(SIGKILL);
     CHECK(running.channel.samples().read(running.wait()).status == RingStatus::kPeerDied);
     server.exit_of(running.worker, hang_limit());
     fastest = std::min(fastest, std::chrono::steady_clock::now() - start);
   }
-  CHECK(fastest < std::chrono::milliseconds(100));  // of ten, as other jobs share the processors
+  CHECK(fastest < std::chrono::milliseconds(100));  // of ten, as other jobs share the cores
 }
 
 TEST_CASE_METHOD(ProcessFixture, "replacements under a storm of kills deliver exact streams",

@@ -1,4 +1,4 @@
-// Channels between processes that end in good order.
+// Channels between processes that end normally.
 
 #include <sched.h>
 #include <sys/mount.h>

@@ -35,7 +35,8 @@ TEST_CASE("a stream, commands and checkpoints pass between threads",
       const RingUnit answer = parent.results().read({hang_limit()});
       answers += as_text(answer.bytes) == "get_checkpoint" ? 1 : 0;
       parent.results().release();
-      // Written after the commit of its unit, so that of the last few units may be on its way.
+      // Written after the commit of its unit, so the checkpoints of the last few units may still be
+      // missing.
       const auto checkpoint = parent.checkpoints().newest_not_after(received + 20);
       answers += received == 0 || (checkpoint && checkpoint->index + 20 >= received) ? 1 : 0;
     }
@@ -48,7 +49,8 @@ TEST_CASE("a stream, commands and checkpoints pass between threads",
   CHECK(parent.status().progress_count() == kCount);
 }
 
-TEST_CASE("closing the channel wakes a worker that waits for room", "[process][channel][threads]") {
+TEST_CASE("closing the channel wakes a worker that waits for space",
+          "[process][channel][threads]") {
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
   std::uint64_t sent = 0;
@@ -83,7 +85,8 @@ TEST_CASE(
     }
     worker->close();
   });
-  // Three fit. The consumer does not ask for longer than the starvation limit of 100 ms: no error.
+  // Three fit. The consumer does not take units for longer than the starvation limit of 100 ms,
+  // without an error.
   energon::wait_any({}, energon::deadline_after(std::chrono::milliseconds(250)));
   std::vector<SlotLease> kept;
   for (;;) {

@@ -74,7 +74,7 @@ std::string describe_fields(const Sample& sample) {
   return text;
 }
 
-// A folder, its files as they were, and what is read of it.
+// A folder, its original files, and the samples read from it.
 class Folder {
  public:
   explicit Folder(Kind kind) : kind_(kind) {
@@ -113,7 +113,7 @@ class Folder {
   const std::string& content(const std::string& name) const { return files_.at(name).content; }
   bool has(const std::string& name) const { return files_.contains(name); }
 
-  // Bit rot and tools that keep times do not change the time; writers do.
+  // Bit rot and tools that keep times do not change the time, but writers do.
   void put(const std::string& name, const std::string& content, bool keeps_time) {
     folder_.write(name, content);
     fs::last_write_time(folder_.file(name),
@@ -124,7 +124,7 @@ class Folder {
   void restore() {
     for (const std::string& name : changed_) {
       put_back(name);
-      // A plain tar that was written later may have got another index.
+      // A plain tar that was written later may have another index.
       if (kind_ == Kind::kPlain && name.ends_with(".tar")) {
         put_back(name + ".idx");
       }
@@ -132,7 +132,7 @@ class Folder {
     changed_.clear();
   }
 
-  // A problem with the delivered samples; empty if there is none.
+  // A problem with the delivered samples, or "".
   std::string judge(Mt19937& draw) const {
     std::map<std::string, int> delivered;
     bool is_told = false;
@@ -223,7 +223,7 @@ std::string damage(Folder& folder, Mt19937& draw) {
   const bool keeps_time = below(2) == 0;
   const std::vector<std::size_t> headers = header_offsets(tar);
   switch (below(8)) {
-    case 0: {  // cut anywhere, at a block, or at a member
+    case 0: {  // truncated anywhere, at a block, or at a member
       const std::size_t size = std::vector{below(tar.size()), below(tar.size() / kBlock) * kBlock,
                                            headers[below(headers.size())]}[below(3)];
       folder.put(tar_name, tar.substr(0, size), keeps_time);
@@ -249,12 +249,12 @@ std::string damage(Folder& folder, Mt19937& draw) {
       folder.put(index_name, flip(folder.content(index_name), bit), true);
       return fmt::format("bit {} of {} flipped", bit, index_name);
     }
-    case 5: {  // two shards change places
+    case 5: {  // two shards are swapped
       const std::string other = fmt::format("{}.tar", (shard + 1) % kShards);
       const std::string suffix = below(2) == 0 ? "" : ".idx";
       const std::string a = folder.content(tar_name + suffix);
       const std::string b = folder.content(other + suffix);
-      // Size and time as recorded are taken for the shard that was prepared.
+      // With the recorded size and time, it passes for the prepared shard.
       const bool keeps = keeps_time && !suffix.empty();
       folder.put(tar_name + suffix, b, keeps);
       folder.put(other + suffix, a, keeps);
@@ -274,7 +274,7 @@ std::string damage(Folder& folder, Mt19937& draw) {
       folder.put(name, flip(folder.content(name), bit), true);
       return fmt::format("bit {} of {} flipped", bit, name);
     }
-    default: {  // data too, where checksums are there to find it
+    default: {  // data too, if checksums can detect it
       const std::size_t bit = folder.kind() == Kind::kChecksums
                                   ? below(8 * tar.size())
                                   : 8 * headers[below(headers.size() - 1)] + below(8 * kBlock);

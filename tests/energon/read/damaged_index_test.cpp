@@ -1,4 +1,4 @@
-// Damage that moves parts between samples, or takes them away: no sample may come without a part.
+// Damage that moves or removes parts of samples: no sample may be delivered without a part.
 
 #include <cstdint>
 #include <cstring>
@@ -36,7 +36,7 @@ std::string three_parts(int samples) {
   return tar.end().text();
 }
 
-// An index that was there before, of the same version of the tar.
+// An earlier index of the same version of the tar.
 void write_index(const std::string& tar, const std::vector<std::uint64_t>& entries) {
   write_tar_index(tar + ".idx", entries);
   mark_index_fresh(tar + ".idx", FileSource(tar).identity());
@@ -78,7 +78,7 @@ TEST_CASE("an index entry at another member gives no stripped sample, in any ord
           "[energon][webdataset]") {
   const TempDir folder;
   const std::string tar = folder.write("a.tar", three_parts(5));
-  // Sample 2 begins one or two members too late, or too early.
+  // Sample 2 begins one or two members too late or too early.
   const std::int64_t shift = GENERATE(-2, -1, 1, 2);
   auto entries = right_entries(5);
   entries[2] = static_cast<std::uint64_t>(static_cast<std::int64_t>(entries[2]) +

@@ -43,7 +43,7 @@ ErrorCode code_of(const std::string& path, const std::string& key, const FindOpt
   return ErrorCode::kInternal;
 }
 
-// Two shards without their ends, which have the key `d/2` in common.
+// Two shards without their ends, which share the key `d/2`.
 void write_tars(const TempDir& folder) {
   folder.write("a.tar", TarBuilder().file("d/1.txt", "one").file("d/2.txt", "two").text());
   folder.write("b.tar", TarBuilder().file("d/2.txt", "too").file("d/3.txt", "three").text());

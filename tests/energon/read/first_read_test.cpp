@@ -96,7 +96,7 @@ TEST_CASE("a dataset has one identity, whether its shards were checked or not",
   const Prepared prepared(GENERATE(Checksums::kNone, Checksums::kWrite));
   const auto exact = prepared.open({}, CheckShards::kAtOpening);
   CHECK(prepared.open()->config() == exact->config());
-  // The record no longer belongs to .info.json, so each shard is looked at.
+  // The record no longer belongs to .info.json, so each shard is checked.
   const std::string info = energon::read_file(prepared.folder.file(".nv-meta/.info.json"));
   prepared.folder.write(".nv-meta/.info.json", info + "\n");
   CHECK(prepared.open()->config() == exact->config());
@@ -159,7 +159,7 @@ TEST_CASE("an index or a checksum file of another shard is an error at the first
   };
   std::string file;
   SECTION("index") {
-    // Of the same size and end, with an entry at another member.
+    // The index has the same size and end, with an entry at another member.
     const std::string path = prepared.folder.file("shard-000.tar.idx");
     std::string content = energon::read_file(path);
     content[9] = static_cast<char>(content[9] ^ 2);
@@ -190,7 +190,7 @@ TEST_CASE("plain tars that were opened before are read like others", "[energon][
   CHECK(dataset->config() == open(CheckShards::kAtOpening)->config());
   WebdatasetReader reader(dataset);
   CHECK(read_numbers(reader, {79, 0, 5, 6}) == std::vector<std::int64_t>{79, 0, 5, 6});
-  // Written over after it was opened.
+  // Overwritten after it was opened.
   folder.write("shard-010.tar", TarBuilder().file("000999.txt", "999").end().text());
   CHECK_THAT(error_of_reading(reader, 41), Catch::Contains("changed since the dataset was opened"));
   CHECK(read_numbers(reader, {36, 44}) == std::vector<std::int64_t>{36, 44});

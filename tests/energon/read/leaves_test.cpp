@@ -257,7 +257,7 @@ TEST_CASE("the readers of a join share their large reads", "[energon][join]") {
   reader->share_reads(helper);
   Indexes indexes(20);
   std::iota(indexes.begin(), indexes.end(), 0);
-  // The helper may come late to a read, but not to all of them.
+  // The helper may be late for a read, but not for all of them.
   bool has_helped = false;
   for (int i = 0; i < 10'000 && !has_helped; ++i) {
     CAPTURE(i);

@@ -1,4 +1,4 @@
-// Many tars in turn, with as many descriptors as the system grants.
+// Many tars in turn, with the descriptors that the system grants.
 
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ std::size_t open_tars() {
   return count;
 }
 
-// Reads batches of random samples; 0 if each is the right one.
+// Reads batches of random samples. Returns 0 if each sample is right.
 int read_at_random(const std::vector<std::shared_ptr<LeafReader>>& readers, std::int64_t samples) {
   Mt19937 draw(5);
   HeapBufferPool memory;
@@ -77,7 +77,7 @@ TEST_CASE("datasets of a process share the available descriptors", "[energon][ta
   CHECK(child.exit_code == 0);
 }
 
-TEST_CASE("where other files take the descriptors, tars are closed and read again",
+TEST_CASE("if other files take the descriptors, tars are closed and reopened",
           "[energon][tars][fork]") {
   const TempDir folder;
   const auto dataset = numbered_dataset(folder, std::vector<std::int64_t>(60, 3));

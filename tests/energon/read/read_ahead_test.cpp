@@ -1,4 +1,4 @@
-// Reading ahead gives the bytes of direct reads, with fewer system calls, and touches nothing else.
+// Reading ahead gives the bytes of direct reads, with fewer system calls, and reads nothing else.
 
 #include "energon/read/read_ahead.h"
 
@@ -28,7 +28,7 @@ using energon::testing::TempDir;
 
 namespace {
 
-// What this process has read so far, from /proc/self/io.
+// The reads of this process so far, from /proc/self/io.
 struct Reads {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
@@ -44,7 +44,7 @@ struct Reads {
   static bool are_counted() { return std::ifstream("/proc/self/io").good(); }
 };
 
-// Counts the reads of a function. Looking costs two calls and a few hundred bytes.
+// Counts the reads of a function. Counting costs two calls and a few hundred bytes.
 template <class Function>
 Reads count_reads(const Function& function) {
   const Reads before = Reads::now();
@@ -148,7 +148,7 @@ TEST_CASE("slices in turn give the samples of direct reads, whatever the steps",
 
 TEST_CASE("slices in turn need few system calls", "[energon][read_ahead]") {
   if (!Reads::are_counted()) {
-    return energon::testing::skip_case("there is no /proc/self/io");
+    return energon::testing::skip_case("/proc/self/io does not exist");
   }
   const TempDir folder;
   const auto dataset = prepared_dataset(folder, 16);
@@ -172,7 +172,7 @@ TEST_CASE("slices in turn need few system calls", "[energon][read_ahead]") {
 
 TEST_CASE("no byte outside of the share is read ahead", "[energon][read_ahead]") {
   if (!Reads::are_counted()) {
-    return energon::testing::skip_case("there is no /proc/self/io");
+    return energon::testing::skip_case("/proc/self/io does not exist");
   }
   const TempDir folder;
   const auto dataset = prepared_dataset(folder, 1);
@@ -189,9 +189,9 @@ TEST_CASE("no byte outside of the share is read ahead", "[energon][read_ahead]")
   }
 }
 
-TEST_CASE("samples at random are read by themselves", "[energon][read_ahead]") {
+TEST_CASE("random samples are read separately", "[energon][read_ahead]") {
   if (!Reads::are_counted()) {
-    return energon::testing::skip_case("there is no /proc/self/io");
+    return energon::testing::skip_case("/proc/self/io does not exist");
   }
   const TempDir folder;
   const auto dataset = prepared_dataset(folder, 10);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// A file whose words are their own numbers, and reads from it into one buffer, side by side.
+// A file whose words are their own numbers, and adjacent reads from it into one buffer.
 class NumberedFile {
  public:
   explicit NumberedFile(std::size_t bytes) : content_(bytes, '\0') {
@@ -101,7 +101,7 @@ TEST_CASE("one large read is shared, too", "[energon][read_helper]") {
   NumberedFile file(16 * kMiB);
   ReadHelper helper;
   file.add(12345, 15 * kMiB);
-  // The helper may come late to a read, but not to all of them.
+  // The helper may be late for a read, but not for all of them.
   bool has_helped = false;
   for (int i = 0; i < 10'000 && !has_helped; ++i) {
     CAPTURE(i);
@@ -113,7 +113,7 @@ TEST_CASE("one large read is shared, too", "[energon][read_helper]") {
   CHECK(helper.take_cpu_time().count() == 0);  // nothing was read since
 }
 
-TEST_CASE("the error is that of the first read that fails, as without a helper",
+TEST_CASE("the error belongs to the first read that fails, as without a helper",
           "[energon][read_helper]") {
   NumberedFile file(8 * kMiB);
   ReadHelper helper;

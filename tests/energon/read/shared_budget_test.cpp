@@ -17,7 +17,7 @@ namespace {
 std::vector<std::size_t> kept(ValueCache<std::string>& values, std::size_t count) {
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < count; ++i) {
-    // A look is a use, so all have the same time afterwards.
+    // A look-up is a use, so all have the same time afterwards.
     if (values.find(i) != nullptr) {
       numbers.push_back(i);
     }
@@ -121,7 +121,7 @@ TEST_CASE("a limit that was lowered rises again, unless the system refuses again
   }
   CHECK(budget->limit() <= 50);
   int refused = 0;
-  for (int i = 0; i < 2000; ++i) {  // they still have those beyond 100
+  for (int i = 0; i < 2000; ++i) {  // they still have the descriptors beyond 100
     keep_next();
     if (budget->held() > 100) {
       ++refused;

@@ -35,7 +35,7 @@ std::vector<BatchPlace> places(Loader& loader, int batches) {
 
 energon::TrainOptions virtual_epochs() {
   energon::TrainOptions options;
-  options.virtual_epoch_length = 3;  // with two logical shards two of 0, one of 1
+  options.virtual_epoch_length = 3;  // with two logical shards, two of 0 and one of 1
   return options;
 }
 
@@ -55,7 +55,7 @@ Numbers micro_batches(std::vector<SavableDataLoader*> ranks, int steps, int logi
 
 }  // namespace
 
-TEST_CASE("a batch knows its place in the job, also in endless epochs", "[loader]") {
+TEST_CASE("a batch has its place in the job, also in endless epochs", "[loader]") {
   const auto pipeline = in_memory({40}, virtual_epochs());
   const WorkerConfig config = {.logical_shards = 2};
   for (const auto policy : {energon::EpochPolicy::kStrict, energon::EpochPolicy::kLoop}) {
@@ -67,7 +67,7 @@ TEST_CASE("a batch knows its place in the job, also in endless epochs", "[loader
   CHECK(places(iteration, 6) == kTwoEpochs);
 }
 
-TEST_CASE("a batch of a worker knows its place", "[loader][fork]") {
+TEST_CASE("a batch of a worker has its place", "[loader][fork]") {
   SavableDataLoader loader(in_memory({40}, virtual_epochs()),
                            {.worker_config = {.num_workers = 2, .logical_shards = 2}});
   CHECK(places(loader, 6) == kTwoEpochs);
@@ -100,7 +100,7 @@ TEST_CASE("micro batch numbers continue after a rescale", "[loader]") {
   CHECK(micro_batches({&alone}, 5, 6) == Numbers{8, 9, 10, 11, 12});
 }
 
-TEST_CASE("a pipeline sees no place, and a place that it sets is dropped", "[loader]") {
+TEST_CASE("a pipeline does not see the place, and a place that it sets is dropped", "[loader]") {
   bool is_seen = false;
   energon::TrainOptions options = virtual_epochs();
   options.task_encoder.encode_sample = energon::MapFunction([&](Sample sample, CallContext&) {

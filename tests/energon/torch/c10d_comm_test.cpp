@@ -14,7 +14,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/version.h>
 
-// libtorch's logging defines a CHECK of its own, so these tests use REQUIRE.
+// libtorch's logging defines its own CHECK, so these tests use REQUIRE.
 #include <catch2/catch.hpp>
 
 #include "energon/distributed/global_state.h"
@@ -236,7 +236,8 @@ TEST_CASE("over Gloo a rank that hangs ends the others after the timeout, by nam
       3,
       [&](Comm& comm) -> std::string {
         if (comm.rank() == 1) {
-          // The first that rank 0 hears of. Lives until that has given up, without taking part.
+          // The first rank that rank 0 waits for. It lives until rank 0 has given up, without
+          // taking part.
           energon::Waitable waitable{.fd = seen.get()};
           return wait_any(std::span(&waitable, 1), energon::deadline_after(kLongTime)) ? "released"
                                                                                        : "never";
@@ -259,7 +260,7 @@ TEST_CASE("over Gloo a rank that hangs ends the others after the timeout, by nam
   REQUIRE(reports[1].text == "released");
 }
 
-TEST_CASE("there must be a process group", "[torch][distributed]") {
+TEST_CASE("a process group is required", "[torch][distributed]") {
   REQUIRE_THROWS_WITH(energon::c10d_comm({}), Catch::Contains("no process group"));
   REQUIRE_THROWS_WITH(energon::c10d_comm(c10::intrusive_ptr<c10d::ProcessGroupGloo>()),
                       Catch::Contains("no process group"));
@@ -267,7 +268,7 @@ TEST_CASE("there must be a process group", "[torch][distributed]") {
 
 namespace {
 
-// A group with another name than it has messages for.
+// A group with a name for which it has no messages.
 #if TORCH_VERSION_MAJOR >= 2
 using GroupBase = c10d::Backend;
 #else
@@ -297,7 +298,7 @@ TEST_CASE("groups that cannot send CPU bytes, or cannot time out, are refused",
     }
   }
 #if TORCH_VERSION_MAJOR >= 2
-  // As Python makes them: one for the CPU, or one for another device only.
+  // As created by Python: one for the CPU, or one only for another device.
   const auto of_device = [](c10::DeviceType device) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(0, 1);
     group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM,

@@ -17,7 +17,7 @@ using energon::Tensor;
 using energon::testing::numbered_dataset;
 using energon::testing::TempDir;
 
-// libtorch's logging defines a CHECK of its own, so these tests use REQUIRE.
+// libtorch's logging defines its own CHECK, so these tests use REQUIRE.
 
 TEST_CASE("our generator is libtorch's", "[torch][rng]") {
   for (const std::uint32_t seed : {0U, 273211461U, 0xFFFFFFFFU}) {
@@ -41,7 +41,7 @@ TEST_CASE("a tensor goes to torch and back without a copy", "[torch]") {
   REQUIRE(at::equal(back, original));
 }
 
-TEST_CASE("a tensor that is not contiguous is copied to be so", "[torch]") {
+TEST_CASE("a tensor that is not contiguous is copied", "[torch]") {
   const at::Tensor transposed = at::arange(6, at::kLong).reshape({2, 3}).t();
   REQUIRE(at::equal(energon::to_torch(energon::from_torch(transposed)), transposed));
 }

@@ -1,4 +1,4 @@
-// Buffers of a worker that other threads hold and let go, at any time.
+// Buffers of a worker that other threads hold and release at any time.
 
 #include "energon/worker/slot_allocator.h"
 
@@ -40,7 +40,7 @@ using energon::testing::LoaderFixture;
 using energon::testing::small_channel;
 using energon::testing::take;
 
-/// A thread that looks at the buffers it is given and lets them go.
+/// A thread that checks the buffers it receives and releases them.
 class Releaser {
  public:
   explicit Releaser(std::size_t capacity) : capacity_(capacity) {}
@@ -54,7 +54,7 @@ class Releaser {
     changed_.notify_all();
   }
 
-  /// Lets all go; true if each was as it should be.
+  /// Releases all buffers. Returns true if each was correct.
   bool close() {
     {
       const std::lock_guard lock(mutex_);
@@ -121,7 +121,7 @@ TEST_CASE("other threads release buffers while new ones are allocated and packed
       if (i % 3 != 0) {
         (i % 3 == 1 ? first : second).take(bytes, value);
       }
-      if (i % 2 == 0) {  // alone in it, or not
+      if (i % 2 == 0) {  // alone in it or not
         Sample sample;
         sample.fields.emplace_back("bytes", std::move(bytes));
         const PackedSample packed = allocator.pack(std::move(sample));
@@ -148,7 +148,7 @@ TEST_CASE("reads of another thread happen before a buffer is sent without a copy
   std::atomic<Work*> mailbox = nullptr;
   std::atomic<bool> is_over = false;
   bool all_right = true;
-  // It tells nobody when it is done: only the end of its holder does.
+  // It does not report when it is done; only the end of its holder does.
   std::thread reader([&] {
     while (!is_over.load(std::memory_order_relaxed)) {
       const std::unique_ptr<Work> work(mailbox.exchange(nullptr, std::memory_order_acquire));
@@ -172,7 +172,7 @@ TEST_CASE("reads of another thread happen before a buffer is sent without a copy
     sample.fields.emplace_back("bytes", std::move(bytes));
     PackedSample packed = allocator.pack(std::move(sample));
     published += packed.slots.size() == 1 && packed.encoded_bytes == 0 ? 1 : 0;
-    for (const auto& slot : packed.slots) {  // as the parent may, in the memory of a batch
+    for (const auto& slot : packed.slots) {  // as the parent may write to the memory of a batch
       std::fill(slot.bytes().begin(), slot.bytes().end(), std::byte{0xAA});
     }
   }
@@ -181,7 +181,7 @@ TEST_CASE("reads of another thread happen before a buffer is sent without a copy
   is_over = true;
   reader.join();
   CHECK(all_right);
-  CHECK(published > 0);  // the case that matters came up
+  CHECK(published > 0);  // the relevant case occurred
 }
 
 TEST_CASE("a buffer is sent without a copy if only the sample holds it, however often",
@@ -224,7 +224,7 @@ TEST_CASE("a worker that waits for memory gets what another thread releases",
   ParentEndpoint parent(small_channel());
   const auto worker = attach_here(parent);
   SlotAllocator allocator(worker->arena(), {hang_limit()});
-  std::vector<SharedBytes> all;  // of the megabyte there is
+  std::vector<SharedBytes> all;  // of the available megabyte
   for (int i = 0; i < 10; ++i) {
     all.push_back(filled(allocator, 100'000, std::byte{1}));
   }
@@ -248,7 +248,7 @@ TEST_CASE("buffers may be released after the allocator and its arena, on any thr
     here = filled(allocator, 5000, std::byte{1});
     there = filled(allocator, 5000, std::byte{2});
     before = filled(allocator, 5000, std::byte{3});
-    std::thread([&] { before = {}; }).join();  // put aside, and never asked for
+    std::thread([&] { before = {}; }).join();  // put aside, and never requested
   }
   std::thread([&] { there = {}; }).join();
   here = {};
@@ -275,7 +275,7 @@ TEST_CASE("adjacent tensors are sent stacked, without a copy", "[loader][allocat
   const PackedSample packed = allocator.pack(std::move(batch));
   REQUIRE(packed.slots.size() == 1);
   CHECK((packed.slots[0].bytes().data() == begin) == is_ended);
-  CHECK(packed.inlined.empty() == !is_ended);  // with a copy there is slot 0
+  CHECK(packed.inlined.empty() == !is_ended);  // with a copy, slot 0 exists
 }
 
 TEST_CASE("tensors in the memory of a call are the same with any number of workers",

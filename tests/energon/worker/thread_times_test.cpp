@@ -30,7 +30,7 @@ TEST_CASE("A thread that sleeps is busy without using the CPU", "[loader][statis
   CpuShare cpu;
   for (int i = 0; i < 5; ++i) {
     const BusyTime busy(*block, cpu);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // what is measured
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the measured call
   }
   CHECK(block->busy_ns >= 25'000'000);
   CHECK(block->cpu_ns < block->busy_ns / 2);
@@ -47,11 +47,11 @@ TEST_CASE("CPU time of short calls is about that of the thread", "[loader][stati
       sum = sum + static_cast<std::uint64_t>(k);
     }
   }
-  // It is asked about once a millisecond, and most of what the thread did was in the calls.
+  // The clock is read about once per millisecond, and most of the thread's work was in the calls.
   CHECK(block->cpu_ns > static_cast<std::uint64_t>(thread_cpu_ns() - before) / 4);
 }
 
-// Both threads may run on the first core only that the process may use.
+// Both threads may run only on the first core that the process may use.
 void share_one_core(std::thread& other) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -70,7 +70,7 @@ void share_one_core(std::thread& other) {
 TEST_CASE("A thread that shares its core with another waits for it", "[loader][statistics]") {
   if (!energon::thread_cpu_wait()) {
     return energon::testing::skip_case(
-        "this kernel does not say how long a thread waits for a core");
+        "this kernel does not report how long a thread waits for a core");
   }
   const auto block = std::make_unique<StatisticsBlock>();
   std::atomic<bool> is_over{false};
@@ -85,7 +85,7 @@ TEST_CASE("A thread that shares its core with another waits for it", "[loader][s
     while (std::chrono::steady_clock::now() < end) {
       const BusyTime busy(*block, cpu);
       const std::int64_t used = thread_cpu_ns();
-      while (thread_cpu_ns() - used < 5'000'000) {  // what is measured
+      while (thread_cpu_ns() - used < 5'000'000) {  // the measured call
       }
     }
     is_over = true;

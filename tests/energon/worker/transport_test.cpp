@@ -8,7 +8,7 @@
 
 #include "energon/sample/sample.h"
 
-using namespace std::string_view_literals;  // NOLINT: only for texts with NUL
+using namespace std::string_view_literals;  // NOLINT: only for strings with NUL
 
 using energon::ByteWriter;
 using energon::Error;
@@ -20,7 +20,7 @@ using energon::Tensor;
 
 namespace {
 
-// Puts all payloads one after the other into one slot.
+// Puts all payloads into one slot, one after the other.
 class Gather final : public energon::PayloadPlacer {
  public:
   PayloadPlace place(const SharedBytes& payload) override {
@@ -128,7 +128,7 @@ TEST_CASE("lazy bytes are refused with the name of their field", "[loader][trans
   }
 }
 
-TEST_CASE("an integer that is not a number is damage", "[loader][transport]") {
+TEST_CASE("an integer whose text is not a number is damage", "[loader][transport]") {
   Sample sample;
   sample.fields = {{"n", energon::BigInteger("123456789")}};
   Gather gather;

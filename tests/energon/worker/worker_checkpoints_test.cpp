@@ -1,4 +1,4 @@
-// When a worker stores a checkpoint, and which ones it keeps.
+// When a worker stores checkpoints, and which ones it keeps.
 
 #include "energon/worker/worker_checkpoints.h"
 
@@ -34,12 +34,12 @@ std::int64_t distance(std::uint64_t batch_bytes, std::uint64_t state_bytes) {
 }
 
 struct Times {
-  std::chrono::nanoseconds batch;  // that a replay of one batch takes
-  std::chrono::nanoseconds store;  // that storing the last checkpoint took
+  std::chrono::nanoseconds batch;  // of replaying one batch
+  std::chrono::nanoseconds store;  // of storing the last checkpoint
 };
 
 /// Batches of a few bytes from one checkpoint to the next, with a state so large that its bytes
-/// alone would not be worth one.
+/// alone would not justify one.
 std::int64_t distance_in_time(const Times& times) {
   CheckpointInterval interval(std::nullopt);
   interval.stored(100, std::uint64_t{1} << 30, times.store);
@@ -93,7 +93,7 @@ TEST_CASE("time is counted from the last checkpoint", "[loader][checkpoints]") {
   const ProducedBatch batch{.index = 1, .bytes = 300, .replay_time = milliseconds(60)};
   CHECK(interval.due(batch) == CheckpointDue::kNo);
   CHECK(interval.due(batch) == CheckpointDue::kIfRoom);
-  CHECK(interval.due(batch) == CheckpointDue::kIfRoom);  // there was no room
+  CHECK(interval.due(batch) == CheckpointDue::kIfRoom);  // there was no space
   interval.stored(3, 1 << 30, microseconds(1));
   CHECK(interval.due(batch) == CheckpointDue::kNo);
 }

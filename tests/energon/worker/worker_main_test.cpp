@@ -1,4 +1,4 @@
-// What a worker does with commands that are not whole: it reports them, and waits to be ended.
+// A worker that receives incomplete commands reports them, and waits to be ended.
 
 #include "energon/worker/worker_main.h"
 
@@ -42,8 +42,8 @@ using energon::testing::LoaderFixture;
 
 namespace {
 
-/// A worker in a thread of this process. What it leaves mapped, which the end of a process would
-/// unmap, stays: so these tests do not count what is left.
+/// A worker in a thread of this process. Its mappings, which the end of a process would unmap,
+/// stay, so these tests do not count them.
 class Worker {
  public:
   explicit Worker(const LoaderFixture& fixture) {
@@ -68,13 +68,13 @@ class Worker {
     channel.commands().commit();
   }
 
-  /// Overwrites what the ring of commands has published, and wakes its reader.
+  /// Overwrites the published units of the ring of commands, and wakes its reader.
   void damage_command_ring() {
     std::byte* const begin = channel.memory()->data();
     for (std::uint64_t at = 0;; at += alignof(energon::RingHeader)) {
       REQUIRE(at + sizeof(energon::RingHeader) <= channel.memory()->size());
       auto* const header = reinterpret_cast<energon::RingHeader*>(begin + at);
-      if (header->magic == energon::kRingMagic) {  // that of commands is the first
+      if (header->magic == energon::kRingMagic) {  // the ring of commands is the first
         header->published = 13;
         break;
       }

@@ -103,12 +103,12 @@ TEST_CASE("an index without a shard is reported", "[io][formats][shards]") {
   CHECK(find_shards(folder.path()).warnings().empty());
   folder.write("d/2.tar.idx", "");
   CHECK(find_shards(folder.path()).warnings() ==
-        Names{"the index 'd/2.tar.idx' has no shard beside it: the shard was deleted or is not "
+        Names{"the index 'd/2.tar.idx' has no shard next to it: the shard was deleted or is not "
               "visible to this process; if this is intended, remove the index"});
   folder.write("d-e/1.tar.idx", "");
   folder.write("d/10.tar.idx", "");
   CHECK(
       find_shards(folder.path()).warnings() ==
-      Names{"3 indices have no shard beside them, the first is 'd/10.tar.idx': the shards were "
+      Names{"3 indices have no shard next to them, the first is 'd/10.tar.idx': the shards were "
             "deleted or are not visible to this process; if this is intended, remove the indices"});
 }

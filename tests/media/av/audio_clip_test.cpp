@@ -37,7 +37,7 @@ AudioClip all_samples(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("all samples of a sound are those of ffmpeg, without priming", "[media][av]") {
+TEST_CASE("all samples of a sound equal those of ffmpeg, without priming", "[media][av]") {
   for (const ExpectedFile& file : kTinyFiles) {
     INFO(file.name);
     REQUIRE(sound_of(file.name).has_audio() == (file.channels > 0));
@@ -55,7 +55,7 @@ TEST_CASE("all samples of a sound are those of ffmpeg, without priming", "[media
   }
 }
 
-TEST_CASE("sound in Matroska begins where the same sound in MP4 begins", "[media][av]") {
+TEST_CASE("sound in Matroska begins at the same sample as in MP4", "[media][av]") {
   struct DelayedSound {
     const char* name;
     std::int64_t samples;  // in Matroska, as FFmpeg 8.1 decodes them; MP4 keeps padding at the end
@@ -125,7 +125,7 @@ TEST_CASE("clips of sound are exact in every order of access", "[media][av]") {
   }
 }
 
-TEST_CASE("fast access is at the right place and depends on the clip alone", "[media][av]") {
+TEST_CASE("fast access is at the right place and depends only on the clip", "[media][av]") {
   for (const ExpectedFile& file : kTinyFiles) {
     if (file.channels == 0) {
       continue;

@@ -25,7 +25,7 @@ std::string refusal_of(const std::string& content) {
 
 }  // namespace
 
-TEST_CASE("containers are known by their first bytes", "[media][av]") {
+TEST_CASE("containers are recognized by their first bytes", "[media][av]") {
   const auto kind = [](const char* name) {
     const std::string content = av_file(name);
     return energon::recognize_av_container(as_bytes(content));
@@ -42,7 +42,7 @@ TEST_CASE("containers are known by their first bytes", "[media][av]") {
   CHECK(energon::recognize_av_container(as_bytes("fLaC")) == AvContainer::kOther);
 }
 
-TEST_CASE("whole files pass", "[media][av]") {
+TEST_CASE("complete files pass", "[media][av]") {
   for (const ExpectedFile& file : kTinyFiles) {
     INFO(file.name);
     CHECK(refusal_of(av_file(file.name)) == "no error");
@@ -61,7 +61,7 @@ TEST_CASE("a container that ends too early is refused with the byte", "[media][a
   }
 }
 
-TEST_CASE("recordings that do not know their length pass", "[media][av]") {
+TEST_CASE("recordings without a length pass", "[media][av]") {
   std::string wav = av_file("mono.wav");
   wav.replace(4, 4, "\xff\xff\xff\xff");
   CHECK(refusal_of(wav.substr(0, wav.size() - 9)) == "no error");

@@ -1,4 +1,5 @@
-// Damaged, truncated and hostile files end with an Error, or give as many frames as they have.
+// Damaged, truncated and hostile files end with an Error, or yield exactly the frames that they
+// contain.
 
 #include <catch2/catch.hpp>
 
@@ -54,9 +55,9 @@ void put_big_endian(std::string& content, std::size_t at, std::uint32_t value) {
 TEST_CASE("a truncated file is an error, never a shorter clip", "[media][av]") {
   for (const ExpectedFile& file : kTinyFiles) {
     const std::string content = av_file(file.name);
-    const bool is_told = file.name != "mono.aac";  // frames of ADTS that are gone leave no trace
+    const bool is_told = file.name != "mono.aac";  // missing frames of ADTS leave no trace
     for (std::size_t size = 0; size < content.size(); size += size < 600 ? 1 : 23) {
-      INFO(file.name << " cut to " << size);
+      INFO(file.name << " truncated to " << size);
       try {
         const Decoded decoded = decode_all(content.substr(0, size));
         const bool is_whole = decoded.frames == file.frames && decoded.samples == file.samples;
@@ -70,7 +71,7 @@ TEST_CASE("a truncated file is an error, never a shorter clip", "[media][av]") {
   }
 }
 
-TEST_CASE("flipped bits do no harm", "[media][av]") {
+TEST_CASE("flipped bits are harmless", "[media][av]") {
   for (const ExpectedFile& file : kTinyFiles) {
     const std::string content = av_file(file.name);
     const bool has_checksums = file.name.ends_with(".ogg") || file.name.ends_with(".flac");
@@ -88,7 +89,7 @@ TEST_CASE("flipped bits do no harm", "[media][av]") {
   }
 }
 
-TEST_CASE("what is no sound or video is told", "[media][av]") {
+TEST_CASE("data that is not sound or video is refused", "[media][av]") {
   CHECK_THAT(error_of([] { decode_all(""); }, ErrorCode::kCorruptData),
              Catch::Contains("is empty"));
   CHECK_THAT(error_of([] { decode_all(std::string(5000, 'x')); }, ErrorCode::kUnsupported),
@@ -98,7 +99,7 @@ TEST_CASE("what is no sound or video is told", "[media][av]") {
   CHECK(outcome("ffconcat version 1.0\nfile /etc/hostname\n") == "unsupported");
 }
 
-TEST_CASE("damage in the middle is told with the second, and other frames are still read",
+TEST_CASE("damage in the middle is reported with the second, and other frames are still read",
           "[media][av]") {
   std::string content = av_file("mpeg4.avi");
   const std::size_t index = content.find("idx1");
@@ -122,7 +123,7 @@ TEST_CASE("damage in the middle is told with the second, and other frames are st
              Catch::Contains("the sound is damaged at second"));
 }
 
-TEST_CASE("tables that stand for more than the file are refused", "[media][av]") {
+TEST_CASE("tables that describe more than the file are refused", "[media][av]") {
   const std::string content = av_file("h264_aac.mp4");
   std::string sizes = content;
   put_big_endian(sizes, sizes.find("stsz") + 8, 1);  // all samples have one byte,

@@ -1,4 +1,4 @@
-// The small files of this folder and what tests do with them.
+// The small files of this folder and functions of tests for them.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace energon::testing {
 
-/// What an independent decoder gives for a file.
+/// The results of an independent decoder for a file.
 struct ExpectedFile {
   std::string name;
   std::int64_t frames = 0;
@@ -29,7 +29,7 @@ struct ExpectedFile {
   std::uint64_t sound_hash = 0;  ///< XXH3-64 of (channels, samples) in the decoder's format
 };
 
-/// The content of data/`name`, of this folder or, with a slash at its front, of another.
+/// The content of data/`name` of this folder, or of the file `name` if it is an absolute path.
 std::string av_file(const std::string& name);
 
 /// `content` as a file to decode, in memory of exactly its size, so that sanitizers see reads
@@ -47,7 +47,7 @@ std::vector<std::uint64_t> frame_hashes(const VideoClip& clip);
 /// True if `clip` is samples [first, first + its length) of `all`, bit by bit.
 bool is_part_of(const AudioClip& clip, const AudioClip& all, std::int64_t first);
 
-/// `numbers` in an order that looks random and is always the same.
+/// `numbers` in a fixed order that looks random.
 std::vector<std::size_t> scattered(std::size_t count);
 
 }  // namespace energon::testing

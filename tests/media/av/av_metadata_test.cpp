@@ -15,7 +15,7 @@ AvMetadata metadata_of(const std::string& name, const energon::AvMetadataOptions
 
 }  // namespace
 
-TEST_CASE("metadata is what the header says", "[media][av]") {
+TEST_CASE("metadata comes from the header", "[media][av]") {
   const AvMetadata video = metadata_of("h264_aac.mp4");
   CHECK(video.video_duration_seconds.value() == Approx(0.8));
   CHECK(video.video_fps.value() == Approx(25));
@@ -33,7 +33,7 @@ TEST_CASE("metadata is what the header says", "[media][av]") {
   CHECK(sound.audio_sample_rate == 8000);
 }
 
-TEST_CASE("metadata is counted where that is asked for", "[media][av]") {
+TEST_CASE("metadata is counted on request", "[media][av]") {
   for (const char* name : {"h264_aac.mp4", "h264_mp3.mkv", "mpeg4_b.avi", "vp9_opus.webm"}) {
     INFO(name);
     const AvMetadata counted = metadata_of(name, {.count_frames = true, .count_samples = true});

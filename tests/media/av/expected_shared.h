@@ -1,4 +1,4 @@
-// What ffmpeg 5.1.9-0+deb12u1 decodes from the files; make_vectors.py makes this file.
+// The results of ffmpeg 5.1.9-0+deb12u1 for the files. Written by make_vectors.py.
 
 #pragma once
 

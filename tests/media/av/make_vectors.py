@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes data/* and expected.h: tiny clips, and what the program ffmpeg decodes from them.
+"""Makes data/* and expected.h: tiny clips, and the results of the program ffmpeg for them.
 
-Needs ffmpeg (5.1.9 of Debian 12 made the stored ones: x264 core 164, x265, LAME 3.100, libopus,
-libvorbis, libvpx, libaom) and the Python package xxhash. Encoders of other versions make other files;
-the expectations are made from the files, so that they agree. With --keep the files are not made again.
-With a folder behind it (--shared FOLDER) expected_shared.h is made from that folder instead. With --delays only
-data/delay_* are made, which takes PyAV 18 (FFmpeg 8.1): older versions do not write the encoder's delay into Matroska.
+Needs ffmpeg (5.1.9 of Debian 12 made the stored files: x264 core 164, x265, LAME 3.100, libopus,
+libvorbis, libvpx, libaom) and the Python package xxhash. Encoders of other versions make other files,
+but the expectations are made from the files, so they agree. With --keep, existing files are kept.
+--shared FOLDER makes expected_shared.h from that folder instead. --delays makes only data/delay_*, which needs PyAV 18
+(FFmpeg 8.1): older versions do not write the encoder's delay into Matroska.
 """
 import pathlib
 import subprocess
@@ -112,7 +112,7 @@ def text_of(paths, name, only=None):
         lines.append(f'    {{"{path.name}", {len(hashes)}, {{{shown}}}, {samples}, {channels}, '
                      f'{rate}, 0x{digest:016x}}},\n')
     version = run("ffmpeg", "-version").decode().split()[2]
-    return (f"// What ffmpeg {version} decodes from the files; make_vectors.py makes this file.\n\n"
+    return (f"// The results of ffmpeg {version} for the files. Written by make_vectors.py.\n\n"
             '#pragma once\n\n#include "tests/media/av/av_files.h"\n\n'
             "namespace energon::testing {\n\n"
             f"inline const std::vector<ExpectedFile> {name} = {{\n" + "".join(lines) +
@@ -134,7 +134,7 @@ def two_sizes():
 
 
 def delays():
-    """The same packets in Matroska and in MP4, of encoders that begin with samples that are not the sound's."""
+    """The same packets in Matroska and in MP4, of encoders that add samples before the sound."""
     import av
     import numpy as np
 
@@ -172,10 +172,10 @@ def main():
     if "--keep" not in sys.argv:
         for name, options in FILES.items():
             run("ffmpeg", "-v", "error", "-y", *options, *EXACT, str(DATA / name))
-        # Cut without encoding: decoding begins before the edit list's first frame.
+        # Trimmed without encoding: decoding begins before the first frame of the edit list.
         run("ffmpeg", "-v", "error", "-y", "-ss", "0.44", "-i", str(DATA / "h264_aac.mp4"), "-c",
             "copy", "-fflags", "+bitexact", str(DATA / "edit_list.mp4"))
-        # Begins with frames that refer to what was cut off.
+        # Begins with frames that refer to removed frames.
         run("ffmpeg", "-v", "error", "-y", "-ss", "0.5", "-i", str(DATA / "h264_open_gop.mkv"), "-c",
             "copy", "-fflags", "+bitexact", str(DATA / "cut_open_gop.mkv"))
         two_sizes()

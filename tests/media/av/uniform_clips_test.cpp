@@ -31,7 +31,7 @@ TEST_CASE("clips begin evenly from the start to the end", "[media][av]") {
   CHECK(clips_uniform(decoder, 0.2, 1, {}, memory).video.at(0).begin_seconds == 0);
 }
 
-TEST_CASE("single frames are half a frame off the ends", "[media][av]") {
+TEST_CASE("single frames are half a frame away from the ends", "[media][av]") {
   energon::HeapBufferPool memory;
   AvDecoder decoder = uniform_decoder();
   const energon::VideoClip frames = frames_uniform(decoder, 4, std::nullopt, memory);

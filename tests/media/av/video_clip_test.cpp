@@ -31,7 +31,7 @@ namespace {
 
 AvDecoder decoder_of(const std::string& name) { return AvDecoder(av_bytes(av_file(name))); }
 
-// What ffmpeg gives for frames [first, last] of `file`.
+// The results of ffmpeg for frames [first, last] of `file`.
 std::vector<std::uint64_t> expected_hashes(const ExpectedFile& file, std::size_t first,
                                            std::size_t last) {
   std::vector<std::uint64_t> hashes;
@@ -53,7 +53,7 @@ const ExpectedFile& expected(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("all frames of a video are those of ffmpeg", "[media][av]") {
+TEST_CASE("all frames of a video equal those of ffmpeg", "[media][av]") {
   energon::HeapBufferPool memory;
   for (const ExpectedFile& file : kTinyFiles) {
     INFO(file.name);
@@ -123,7 +123,7 @@ TEST_CASE("a range of seconds has the frames shown in it, both ends included", "
   CHECK(video_clip(late, {0, 0}, VideoUnit::kSeconds)->times_seconds == Times{0.023});
 }
 
-TEST_CASE("ranges after the end are empty, and ranges that are none are refused", "[media][av]") {
+TEST_CASE("ranges after the end are empty, and invalid ranges are refused", "[media][av]") {
   AvDecoder decoder = decoder_of("h264_aac.mp4");
   CHECK_FALSE(video_clip(decoder, {20, 25}, VideoUnit::kFrames).has_value());
   CHECK_FALSE(video_clip(decoder, {0.8, 2}, VideoUnit::kSeconds).has_value());
@@ -143,7 +143,7 @@ TEST_CASE("ranges after the end are empty, and ranges that are none are refused"
   CHECK_THROWS_WITH(video_clip(sound, {0, 1}, VideoUnit::kFrames), Catch::Contains("no video"));
 }
 
-TEST_CASE("frames are resized bilinearly, as ffmpeg does", "[media][av]") {
+TEST_CASE("frames are resized bilinearly, as by ffmpeg", "[media][av]") {
   energon::HeapBufferPool memory;
   AvDecoder decoder = decoder_of("h264_aac.mp4");
   const VideoClip clip = decoder.video(FrameSize{.width = 20, .height = 14}, memory);
@@ -212,7 +212,7 @@ TEST_CASE("limits are checked before memory is allocated", "[media][av]") {
                     Catch::Contains("max_bytes"));
 }
 
-TEST_CASE("decoders of several threads do not disturb one another", "[media][av]") {
+TEST_CASE("decoders of several threads do not disturb each other", "[media][av]") {
   const auto bytes = av_bytes(av_file("h264_aac.mp4"));
   std::array<std::vector<std::uint64_t>, 4> hashes;
   std::vector<std::thread> threads;

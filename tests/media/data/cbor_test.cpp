@@ -112,7 +112,7 @@ TEST_CASE("tags of CBOR are ignored, before names too", "[media][data]") {
   CHECK(is_same(cbor(std::string(10'000'000, '\xC0') + '\x01'), std::int64_t{1}));
 }
 
-TEST_CASE("CBOR that no Value holds is refused with its place", "[media][data]") {
+TEST_CASE("CBOR that a Value cannot hold is refused with its place", "[media][data]") {
   CHECK_THAT(refusal(kDecodeCbor, hex("82f61bffffffffffffffff"), ErrorCode::kUnsupported),
              Catch::Contains("18446744073709551615 at byte 2"));
   CHECK(std::get<std::int64_t>(cbor(hex("3b7fffffffffffffff")).base()) == INT64_MIN);
@@ -140,7 +140,7 @@ TEST_CASE("damaged CBOR is refused with its place", "[media][data]") {
   CHECK(outcomes_of_flips(kDecodeCbor, tree).count("internal") == 0);
 }
 
-TEST_CASE("CBOR takes no memory for lengths that are only claimed", "[media][data]") {
+TEST_CASE("CBOR takes no memory for lengths that are only declared", "[media][data]") {
   for (const std::string_view text :
        {"9bffffffffffffffff", "bb7fffffffffffffff", "bbffffffffffffffff", "5bffffffffffffffff",
         "7bffffffffffffffff", "5f5bffffffffffffffff", "9affffffff"}) {

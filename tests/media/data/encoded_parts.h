@@ -1,4 +1,4 @@
-// Encoded parts for tests, and what may happen to them on a disk.
+// Encoded parts for tests, and functions that damage them.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace energon::testing {
 
-/// Of vectors.h.
+/// The part whose base64 is in vectors.h.
 inline std::string stored_part(std::string_view base64) {
   const auto result = from_base64(base64);
   REQUIRE(result);
@@ -64,7 +64,7 @@ inline SharedBytes exact_copy(std::string_view text) {
   return {.view = ByteView(memory->get(), text.size()), .owner = memory};
 }
 
-/// Equal names and contents; prints nothing.
+/// Whether names and contents are equal. Prints nothing.
 inline bool is_same(const Value& left, const Value& right) {
   Sample a;
   Sample b;
@@ -73,7 +73,7 @@ inline bool is_same(const Value& left, const Value& right) {
   return digest(a) == digest(b);
 }
 
-/// The name of the kind of Error that `decode` throws for `text`; "value" if it gives one.
+/// The name of the kind of Error that `decode` throws for `text`, or "value" if it returns one.
 template <class Decode>
 std::string outcome_of(const Decode& decode, std::string_view text) {
   const SharedBytes bytes = exact_copy(text);
@@ -98,7 +98,7 @@ std::string refusal(const Decode& decode, std::string_view text, ErrorCode code)
   return "nothing was refused";
 }
 
-/// Outcomes for `text` cut after every byte, none included.
+/// The outcomes for `text` truncated to each length, from 0 bytes.
 template <class Decode>
 std::set<std::string> outcomes_of_cuts(const Decode& decode, const std::string& text) {
   std::set<std::string> result;
@@ -108,7 +108,7 @@ std::set<std::string> outcomes_of_cuts(const Decode& decode, const std::string& 
   return result;
 }
 
-/// How often which outcome comes if one byte is changed: each byte in four ways.
+/// The number of each outcome if one byte is changed: each byte in four ways.
 template <class Decode>
 std::map<std::string, int> outcomes_of_flips(const Decode& decode, const std::string& text) {
   std::map<std::string, int> result;

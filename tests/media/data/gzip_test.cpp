@@ -39,7 +39,7 @@ const auto kDecodeGzip = [](const SharedBytes& bytes) {
   expand_gzip(bytes.view, DecodeLimits(), memory);
 };
 
-// XXH3-64 over the contents of all .gz parts of a tar in a row.
+// XXH3-64 over the contents of all .gz parts of a tar, concatenated.
 std::string hash_of_parts(const std::string& path, std::size_t count) {
   const auto parts = energon::testing::tar_contents(path, ".gz");
   CHECK(parts.size() == count);
@@ -59,7 +59,7 @@ TEST_CASE("gzip of Python is expanded, with several members and padding", "[medi
 }
 
 TEST_CASE("gzip whose last member is small expands to all members", "[media][data]") {
-  // gzip.compress(b"", mtime=0): the size at the end says 0.
+  // gzip.compress(b"", mtime=0): the size at the end is 0.
   const std::string nothing("\x1f\x8b\x08\0\0\0\0\0\x02\xff\x03\0\0\0\0\0\0\0\0\0", 20);
   CHECK(expanded(nothing).empty());
   CHECK(expanded(hello() + nothing) == hello_text());
@@ -92,7 +92,7 @@ TEST_CASE("damaged gzip is refused with its place", "[media][data]") {
   CHECK(flips.count("internal") == 0);
 }
 
-TEST_CASE("what follows gzip is refused with its place", "[media][data]") {
+TEST_CASE("data after gzip is refused with its place", "[media][data]") {
   CHECK_THAT(refusal(kDecodeGzip, hello() + "rubbish", ErrorCode::kCorruptData),
              Catch::Contains("incorrect header check"));
   CHECK_THAT(refusal(kDecodeGzip, hello() + std::string(3, '\0') + "x", ErrorCode::kCorruptData),
@@ -102,7 +102,7 @@ TEST_CASE("what follows gzip is refused with its place", "[media][data]") {
   CHECK(outcome_of(kDecodeGzip, "plain text") == "corrupt_data");
 }
 
-TEST_CASE("gzip stops at the limit, however small the claim", "[media][data]") {
+TEST_CASE("gzip stops at the limit, however small the declared size", "[media][data]") {
   CHECK(expanded(hello(), {.max_bytes = 14000}) == hello_text());
   const auto decode = [](const SharedBytes& bytes) {
     HeapBufferPool memory;

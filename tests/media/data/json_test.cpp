@@ -62,7 +62,8 @@ TEST_CASE("JSON objects keep their order and the last of equal names", "[media][
   CHECK(is_same(json(text), many));
 }
 
-TEST_CASE("a number that no int64 and no double holds is refused with its place", "[media][data]") {
+TEST_CASE("a number that neither int64 nor double can hold is refused with its place",
+          "[media][data]") {
   CHECK_THAT(refusal(kDecodeJson, "[1,\n 9223372036854775808]", ErrorCode::kUnsupported),
              Catch::Contains("9223372036854775808 at line 2, column 2 (byte 5)") &&
                  Catch::Contains("as a string"));
@@ -73,7 +74,7 @@ TEST_CASE("a number that no int64 and no double holds is refused with its place"
   CHECK_THAT(refusal(kDecodeJson, "[1e999]", ErrorCode::kUnsupported), Catch::Contains("1e999"));
 }
 
-TEST_CASE("what is no JSON is refused with line, column and byte", "[media][data]") {
+TEST_CASE("text that is not JSON is refused with line, column and byte", "[media][data]") {
   CHECK_THAT(refusal(kDecodeJson, "{\"a\": 1,\n\"b\" 2}", ErrorCode::kCorruptData),
              Catch::Contains("line 2, column 5 (byte 13)"));
   CHECK_THAT(refusal(kDecodeJson, "[NaN]", ErrorCode::kCorruptData), Catch::Contains("write null"));

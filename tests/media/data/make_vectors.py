@@ -1,11 +1,11 @@
-"""Makes vectors.h and data/ with the programs that users write such parts with.
+"""Makes vectors.h and data/ with the programs that users use to write such parts.
 
     pip install numpy msgpack cbor2 safetensors webdataset torch
     python3 make_vectors.py && clang-format -i vectors.h
 
 Made with numpy 2.4.6, msgpack 1.2.4, cbor2 6.3.0, safetensors 0.8.0, webdataset 1.0.2, torch 2.13.0
-and the gzip and json of Python 3.11.7. What one run makes differs from the next in two places without
-meaning: the order of the metadata of safetensors, and the key of the storage in old.pt.
+and the gzip and json of Python 3.11.7. Runs differ in two irrelevant places: the order of the metadata of
+safetensors, and the key of the storage in old.pt.
 """
 
 import base64
@@ -38,7 +38,7 @@ def npy(array, version=None):
     return out.getvalue()
 
 
-# Arrays. What they hold is written again in the tests.
+# Arrays. The tests repeat their values.
 f4 = np.arange(6, dtype="<f4").reshape(2, 3) * 0.5 - 1
 constants["Float32"] = npy(f4)
 constants["Float32Fortran"] = npy(np.asfortranarray(f4))

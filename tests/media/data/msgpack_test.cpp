@@ -58,7 +58,7 @@ TEST_CASE("MessagePack parts of a real WebDataset are read", "[media][data]") {
   }
 }
 
-TEST_CASE("MessagePack texts and names may have every length code", "[media][data]") {
+TEST_CASE("MessagePack strings and names may have every length code", "[media][data]") {
   const std::string_view form(
       "\x84\xa1"
       "a\xd9\x01x\xd9\x01"
@@ -72,7 +72,7 @@ TEST_CASE("MessagePack texts and names may have every length code", "[media][dat
   CHECK(is_same(msgpack(std::string_view("\xdc\x00\x01\xde\x00\x00", 6)), List{Mapping()}));
 }
 
-TEST_CASE("MessagePack that no Value holds is refused with its place", "[media][data]") {
+TEST_CASE("MessagePack that a Value cannot hold is refused with its place", "[media][data]") {
   CHECK_THAT(refusal(kDecodeMsgpack, "\x92\xc0\xcf\x80\x01\x01\x01\x01\x01\x01\x01",
                      ErrorCode::kUnsupported),
              Catch::Contains("9223654615654924545 at byte 2") && Catch::Contains("as a string"));
@@ -108,7 +108,7 @@ TEST_CASE("damaged MessagePack is refused with its place", "[media][data]") {
   CHECK(outcomes_of_flips(kDecodeMsgpack, tree).count("internal") == 0);
 }
 
-TEST_CASE("MessagePack takes no memory for lengths that are only claimed", "[media][data]") {
+TEST_CASE("MessagePack takes no memory for lengths that are only declared", "[media][data]") {
   for (const std::string_view text :
        {"\xdd\xff\xff\xff\xff", "\xdf\xff\xff\xff\xff", "\xc6\xff\xff\xff\xff",
         "\xdb\xff\xff\xff\xff", "\xc9\xff\xff\xff\xff"}) {

@@ -24,7 +24,7 @@ Tensor counting(DType dtype, std::vector<std::int64_t> shape) {
 
 }  // namespace
 
-TEST_CASE("a tensor that is written is read as it was", "[media][npy_writer]") {
+TEST_CASE("a tensor that is written is read unchanged", "[media][npy_writer]") {
   for (const DType dtype :
        {DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kFloat16,
         DType::kFloat32, DType::kFloat64, DType::kBool}) {
@@ -50,7 +50,7 @@ TEST_CASE("the header is the one that NumPy writes", "[media][npy_writer]") {
   CHECK(file[127] == '\n');
 }
 
-TEST_CASE("bfloat16 is refused, since NumPy does not have it", "[media][npy_writer]") {
+TEST_CASE("bfloat16 is refused, because NumPy does not have it", "[media][npy_writer]") {
   CHECK_THAT(
       energon::testing::error_of([] { energon::encode_npy(counting(DType::kBFloat16, {1})); },
                                  energon::ErrorCode::kUnsupported),

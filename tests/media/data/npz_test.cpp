@@ -37,7 +37,7 @@ std::string floats() { return stored_part(energon::testing::vectors::kFloat32); 
 
 }  // namespace
 
-TEST_CASE("savez and savez_compressed give their arrays by name", "[media][data]") {
+TEST_CASE("arrays of savez and savez_compressed are read by name", "[media][data]") {
   for (const std::string file : {"stored.npz", "deflated.npz"}) {
     CAPTURE(file);
     const Mapping arrays = npz(data_file(file));
@@ -51,7 +51,7 @@ TEST_CASE("savez and savez_compressed give their arrays by name", "[media][data]
   }
 }
 
-TEST_CASE("an npz that cannot be read says which array", "[media][data]") {
+TEST_CASE("the error of an npz names the array", "[media][data]") {
   CHECK_THAT(refusal(kDecodeNpz, data_file("objects.npz"), ErrorCode::kUnsupported),
              Catch::Contains("'things'") && Catch::Contains("pickles"));
   CHECK_THAT(refusal(kDecodeNpz, ZipBuilder().add("a.npy", "x").build(), ErrorCode::kCorruptData),
@@ -79,7 +79,7 @@ TEST_CASE("folders in a zip are left out, other kinds of members refused", "[med
         "corrupt_data");
 }
 
-TEST_CASE("sizes that a zip only claims take no memory", "[media][data]") {
+TEST_CASE("sizes that a zip only declares take no memory", "[media][data]") {
   const std::string zip =
       ZipBuilder().add("a.npy", floats(), {.size_claim = 1'000'000'000}).build();
   CHECK(outcome_of(kDecodeNpz, zip) == "corrupt_data");
@@ -93,7 +93,7 @@ TEST_CASE("sizes that a zip only claims take no memory", "[media][data]") {
              Catch::Contains("8400"));
 }
 
-TEST_CASE("a damaged npz is refused or another one", "[media][data]") {
+TEST_CASE("a damaged npz is refused or read as another one", "[media][data]") {
   const std::string zip = data_file("deflated.npz");
   CHECK(outcomes_of_cuts(kDecodeNpz, zip) == std::set<std::string>{"corrupt_data"});
   const auto flips = outcomes_of_flips(kDecodeNpz, zip);

@@ -38,7 +38,7 @@ const auto kDecodeNumpyArray = [](const SharedBytes& bytes) {
   NpyDecoder().decode(bytes.view, memory);
 };
 
-// Version 1.0 with a header as it comes.
+// Version 1.0 with any header.
 std::string npy_of(const std::string& header, const std::string& data) {
   std::string result("\x93NUMPY\x01\x00", 8);
   result += static_cast<char>(header.size() & 0xFF);
@@ -88,7 +88,7 @@ TEST_CASE("unsigned integers are widened", "[media][data]") {
   CHECK(numbers_of<std::int64_t>(ints) == std::vector<std::int64_t>{1, 4000000000, 2, 3});
 }
 
-TEST_CASE("an array of a real dataset is that of NumPy", "[media][data]") {
+TEST_CASE("an array of a real dataset equals that of NumPy", "[media][data]") {
   const auto path = energon::testing::shared_data("images/bbox.npy");
   if (!path) return energon::testing::skipped();
   const Value boxes = npy(energon::testing::file_text(*path));
@@ -154,7 +154,7 @@ TEST_CASE("an npy must have exactly the bytes of its shape", "[media][data]") {
   CHECK(outcome_of(kDecodeNumpyArray, npy_of(start + "1000000, 0, 1000000)}", "")) == "value");
 }
 
-TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
+TEST_CASE("types that tensors do not have are refused with advice", "[media][data]") {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {vectors::kUInt64, "'<u8': tensors cannot be uint64"},
       {vectors::kComplex, "'<c8': complex"},
@@ -177,7 +177,7 @@ TEST_CASE("types that no tensor has are refused with advice", "[media][data]") {
              Catch::Contains("4.0"));
 }
 
-TEST_CASE("probe tells the shape and decode_into wants its bytes", "[media][data]") {
+TEST_CASE("probe returns the shape and decode_into needs its bytes", "[media][data]") {
   const std::string encoded = stored_part(vectors::kUInt16);
   const NpyDecoder decoder;
   CHECK(decoder.probe(energon::as_bytes(encoded)) == TensorSpec{DType::kInt32, {3}});

@@ -40,7 +40,7 @@ Value find(const Mapping& mapping, std::string_view name) {
 
 const auto kDecodeSafetensors = [](const SharedBytes& bytes) { tensors_of(bytes); };
 
-// A file with a header as it comes.
+// A file with any header.
 std::string file_of(const std::string& header, std::size_t data_bytes) {
   std::string result(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) {
@@ -56,7 +56,7 @@ bool lies_in(const Value& value, const SharedBytes& bytes) {
 
 }  // namespace
 
-TEST_CASE("safetensors give their tensors by name", "[media][data]") {
+TEST_CASE("tensors of safetensors are read by name", "[media][data]") {
   const Mapping tensors = tensors_of(exact_copy(stored_part(vectors::kSafetensors)));
   CHECK(tensors.size() == 7);
   CHECK(kind_of(find(tensors, "weight")) == "float32 (2, 3)");
@@ -119,7 +119,7 @@ TEST_CASE("safetensors must cover the data exactly once", "[media][data]") {
              Catch::Contains("expected 4 bytes of tensors, found 5"));
 }
 
-TEST_CASE("safetensors of more bytes than a number counts are refused", "[media][data]") {
+TEST_CASE("safetensors with more bytes than an integer can hold are refused", "[media][data]") {
   const std::string header =
       R"({"a":{"dtype":"F64","shape":[1152921504606846976],"data_offsets":[0,0]}})";
   CHECK_THAT(refusal(kDecodeSafetensors, file_of(header, 0), ErrorCode::kCorruptData),
@@ -150,7 +150,7 @@ TEST_CASE("a damaged header of safetensors is refused", "[media][data]") {
   CHECK(outcome_of(kDecodeSafetensors, file_of("{}   ", 0)) == "value");
 }
 
-TEST_CASE("a header that is only claimed takes no memory", "[media][data]") {
+TEST_CASE("a header that is only declared takes no memory", "[media][data]") {
   CHECK(outcome_of(kDecodeSafetensors, std::string("\xff\xff\xff\x03\0\0\0\0{}", 10)) ==
         "corrupt_data");
   CHECK_THAT(
@@ -166,7 +166,7 @@ TEST_CASE("a header that is only claimed takes no memory", "[media][data]") {
              Catch::Contains("24000"));
 }
 
-TEST_CASE("damaged safetensors are refused or others", "[media][data]") {
+TEST_CASE("damaged safetensors are refused or read as others", "[media][data]") {
   const std::string file = stored_part(vectors::kSafetensors);
   CHECK(outcomes_of_cuts(kDecodeSafetensors, file) == std::set<std::string>{"corrupt_data"});
   const auto flips = outcomes_of_flips(kDecodeSafetensors, file);

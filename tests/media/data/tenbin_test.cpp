@@ -83,11 +83,11 @@ TEST_CASE("tenbin parts of a real WebDataset are read", "[media][data]") {
       hash.update(std::get<Tensor>(value.base()).data.view);
     }
   }
-  // The bytes of all arrays in a row: webdataset 1.0.2, numpy 2.4.6 and xxhash 4.1.0.
+  // The bytes of all arrays, concatenated: webdataset 1.0.2, numpy 2.4.6 and xxhash 4.1.0.
   CHECK(energon::to_hex(hash.digest()) == "8ef8fcabad236f13");
 }
 
-TEST_CASE("tenbin types that no tensor has are refused with the place", "[media][data]") {
+TEST_CASE("tenbin types that tensors do not have are refused with the place", "[media][data]") {
   for (const std::string code : {"u8", "c8", "b1", "f3", "f", "", "f44", "i0", "i9", "\xff\xff"}) {
     INFO(code);
     CHECK_THAT(refusal(kDecodeTenbin, array(code, 1, word(0), ""), ErrorCode::kUnsupported),
@@ -112,7 +112,7 @@ TEST_CASE("damaged tenbin is refused with the place", "[media][data]") {
   }
 }
 
-TEST_CASE("tenbin that is cut or changed is refused or another", "[media][data]") {
+TEST_CASE("truncated or changed tenbin is refused or read as another", "[media][data]") {
   const std::string file = stored_part(energon::testing::vectors::kTenbin);
   const auto flips = outcomes_of_flips(kDecodeTenbin, file);
   CHECK(flips.at("corrupt_data") > 200);

@@ -23,7 +23,7 @@ TEST_CASE("a text is its bytes, byte order mark and zeros included", "[media][da
   for (const std::string_view text :
        {std::string_view(), std::string_view("plain"), std::string_view("eight by"),
         std::string_view("\xEF\xBB\xBFmark"), std::string_view("zero\0zero", 9),
-        // The first and last characters of 2, 3 and 4 bytes, and those beside the surrogates.
+        // The first and last characters of 2, 3 and 4 bytes, and the neighbors of the surrogates.
         std::string_view("\xC2\x80\xDF\xBF\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF"),
         std::string_view("\xF0\x90\x80\x80\xF4\x8F\xBF\xBF")}) {
     CAPTURE(text);
@@ -34,7 +34,7 @@ TEST_CASE("a text is its bytes, byte order mark and zeros included", "[media][da
 TEST_CASE("a text that is not UTF-8 is refused with place and value", "[media][data]") {
   CHECK_THAT(refusal(kDecodeText, "12345678901\xFCx", ErrorCode::kCorruptData),
              Catch::Contains("byte 11 is 0xfc"));
-  // Cut, overlong, surrogate, above U+10FFFF, a continuation byte alone.
+  // Truncated, overlong, surrogate, above U+10FFFF, a single continuation byte.
   for (const std::string_view text :
        {"\xC3", "\xE2\x82", "\xF0\x9F\x98", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80",
         "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\x80",
@@ -44,7 +44,7 @@ TEST_CASE("a text that is not UTF-8 is refused with place and value", "[media][d
   }
 }
 
-TEST_CASE("a whole number is read as Python's int() reads it", "[media][data]") {
+TEST_CASE("an integer is read like Python's int()", "[media][data]") {
   CHECK(number_of("17") == 17);
   CHECK(number_of(" \t\n\v\f\r-3\r\n") == -3);
   CHECK(number_of("+0042") == 42);
@@ -54,7 +54,7 @@ TEST_CASE("a whole number is read as Python's int() reads it", "[media][data]") 
   CHECK(number_of("-9223372036854775808") == INT64_MIN);
 }
 
-TEST_CASE("what is no whole number is refused and shown", "[media][data]") {
+TEST_CASE("text that is not an integer is refused and shown", "[media][data]") {
   for (const std::string_view text : {"", " ", "-", "+", "--1", "+-1", "- 1", "1 2", "1.0", "1e3",
                                       "0x10", "_1", "1_", "1__2", "-_1", "cat",
                                       "\xC2\xA0"

@@ -38,7 +38,7 @@ std::string unsupported(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("tensors of torch.save are row-major whatever their strides were", "[media][data]") {
+TEST_CASE("tensors of torch.save become row-major, whatever their strides", "[media][data]") {
   for (const std::string file : {"values.pt", "values_protocol4.pt"}) {
     INFO(file);
     const Mapping values = std::get<Mapping>(torch_file(data_file(file)).base());
@@ -132,7 +132,8 @@ TEST_CASE("all dtypes of tensors are read from torch.save", "[media][data]") {
   CHECK(numbers_of<std::uint8_t>(tensors[9]) == std::vector<std::uint8_t>{1, 0, 1});
 }
 
-TEST_CASE("what torch.save can write and no tensor is, is refused by name", "[media][data]") {
+TEST_CASE("types that torch.save can write but tensors do not have are refused by name",
+          "[media][data]") {
   CHECK_THAT(unsupported("complex.pt"), Catch::Contains("torch.ComplexFloatStorage"));
   CHECK_THAT(unsupported("uint16.pt"), Catch::Contains("torch._utils._rebuild_tensor_v3"));
   CHECK_THAT(unsupported("numpy_scalar.pt"),
@@ -154,7 +155,7 @@ TEST_CASE("torch files above the limit are refused", "[media][data]") {
   CHECK_THAT(refused({.max_depth = 1}, "values.pt"), Catch::Contains("max_depth"));
 }
 
-TEST_CASE("a damaged torch file is refused or another one", "[media][data]") {
+TEST_CASE("a damaged torch file is refused or read as another one", "[media][data]") {
   const std::string file = data_file("values.pt");
   const auto cuts = outcomes_of_cuts(kDecodeTorchFile, file);
   CHECK(cuts == std::set<std::string>{"corrupt_data"});

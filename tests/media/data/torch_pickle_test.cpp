@@ -1,4 +1,4 @@
-// Torch files whose pickle no well-behaved program writes. The letters are opcodes:
+// Torch files with pickles that well-behaved programs do not write. The letters are opcodes:
 // io/pickle.cpp.
 
 #include <string>
@@ -128,7 +128,7 @@ TEST_CASE("opcodes that torch.save does not write are refused", "[media][data]")
   CHECK(outcome_of(kDecodeTorchPickle, file_of("")) == "corrupt_data");
 }
 
-TEST_CASE("a tensor must lie inside of its storage", "[media][data]") {
+TEST_CASE("a tensor must be inside its storage", "[media][data]") {
   CHECK(outcome(tensor(0, {2, 3}, {3, 1})) == "value");
   CHECK(outcome(tensor(5, {1}, {1})) == "value");
   CHECK(outcome(tensor(5, {1, 1}, {INT64_MAX, 100})) == "value");
@@ -144,7 +144,7 @@ TEST_CASE("a tensor must lie inside of its storage", "[media][data]") {
     CAPTURE(body);
     CHECK(outcome(body) == "corrupt_data");
   }
-  // 2^60 elements of one that is there.
+  // 2^60 elements of a storage of one.
   CHECK(outcome(tensor(0, {1LL << 60}, {0})) == "resource_exhausted");
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("a storage must be a member of its size", "[media][data]") {
   CHECK(outcome("ctorch\nFloatStorage\n") == "unsupported");
 }
 
-TEST_CASE("functions are called with their arguments only", "[media][data]") {
+TEST_CASE("functions are called only with their arguments", "[media][data]") {
   for (const std::string body :
        {"ctorch._utils\n_rebuild_tensor_v2\n)R", "ctorch._utils\n_rebuild_tensor_v2\nNR",
         "ctorch._utils\n_rebuild_parameter\n)R", "ctorch._utils\n_rebuild_parameter\nNNN\x87R",
@@ -176,7 +176,7 @@ TEST_CASE("functions are called with their arguments only", "[media][data]") {
   }
 }
 
-TEST_CASE("a pickle takes from its stack what is there", "[media][data]") {
+TEST_CASE("a pickle takes only existing values from its stack", "[media][data]") {
   const std::vector<std::string> programs = {"",
                                              "\x85",
                                              "N\x86",
@@ -224,7 +224,7 @@ TEST_CASE("numbers outside of int64 are refused", "[media][data]") {
   CHECK(outcome("\x8a\x09"s + std::string(8, '\xff') + '\0') == "unsupported");
 }
 
-TEST_CASE("keys of dicts are texts or integers, and all different", "[media][data]") {
+TEST_CASE("keys of dicts are strings or integers, and all different", "[media][data]") {
   CHECK(is_same(torch_file_of_pickle(program("}K\x07N\x73")), Mapping{{"7", energon::Null()}}));
   CHECK_THAT(
       refusal(kDecodeTorchPickle, program("}(K\x07N" + text("7") + "Nu"), ErrorCode::kUnsupported),
@@ -249,7 +249,7 @@ TEST_CASE("lists that contain themselves or multiply end in an Error", "[media][
   CHECK(outcome(std::string(1'000'000, ']') + std::string(999'999, 'a')) == "resource_exhausted");
 }
 
-TEST_CASE("zips that are no files of torch.save are refused", "[media][data]") {
+TEST_CASE("zips that are not files of torch.save are refused", "[media][data]") {
   CHECK_THAT(
       refusal(kDecodeTorchPickle, ZipBuilder().add("a/b", "").build(), ErrorCode::kCorruptData),
       Catch::Contains("but no data.pkl"));

@@ -1,4 +1,4 @@
-// Builds zip files of stored members, also such as no good program writes.
+// Builds zip files of stored members, including invalid ones.
 
 #pragma once
 
@@ -12,7 +12,8 @@ namespace energon::testing {
 
 class ZipBuilder {
  public:
-  /// What the central directory and the local header say; the rest is right.
+  /// The fields of the central directory and the local header that may be wrong; the others are
+  /// right.
   struct Options {
     std::uint16_t flags = 0x0800;  ///< names are UTF-8
     std::uint16_t method = 0;      ///< stored

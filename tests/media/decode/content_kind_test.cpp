@@ -11,7 +11,7 @@ using energon::ContentKind;
 
 using namespace std::string_view_literals;  // NOLINT: texts with NUL
 
-TEST_CASE("the text after the last dot of a part says what it holds", "[media][content_kind]") {
+TEST_CASE("the text after the last dot of a part determines its content", "[media][content_kind]") {
   CHECK(content_kind_of_name("jpg") == ContentKind::kImage);
   CHECK(content_kind_of_name("left.seg.PNG") == ContentKind::kImage);
   CHECK(content_kind_of_name("mp4") == ContentKind::kAv);
@@ -27,7 +27,7 @@ TEST_CASE("the text after the last dot of a part says what it holds", "[media][c
   }
 }
 
-TEST_CASE("signatures say what a part holds", "[media][content_kind]") {
+TEST_CASE("signatures determine the content of a part", "[media][content_kind]") {
   CHECK(content_kind_of_bytes(as_bytes("\xFF\xD8\xFF\xE0")) == ContentKind::kImage);
   CHECK(content_kind_of_bytes(as_bytes("RIFF....WEBPVP8 ")) == ContentKind::kImage);
   CHECK(content_kind_of_bytes(as_bytes("RIFF....WAVEfmt ")) == ContentKind::kAv);
@@ -45,7 +45,7 @@ TEST_CASE("signatures say what a part holds", "[media][content_kind]") {
   CHECK_FALSE(content_kind_of_bytes({}).has_value());
 }
 
-TEST_CASE("a suffix .gz is taken off the name", "[media][content_kind]") {
+TEST_CASE("a suffix .gz is removed from the name", "[media][content_kind]") {
   CHECK(energon::name_inside_gzip("txt.gz") == "txt");
   CHECK_FALSE(energon::name_inside_gzip("gz").has_value());
   CHECK_FALSE(energon::name_inside_gzip("txt").has_value());

@@ -56,7 +56,7 @@ TEST_CASE("a part is decoded by its name", "[media][sample_decoder]") {
   CHECK(stays(decoded("pkl", "\x80\x04N.")));
 }
 
-TEST_CASE("images have the mode that was asked for, or stay bytes", "[media][sample_decoder]") {
+TEST_CASE("images have the requested mode, or stay bytes", "[media][sample_decoder]") {
   const auto image = std::get<Tensor>(decoded("png", kRedPixel, {.image = "rgba8"}).base());
   CHECK(image.shape == std::vector<std::int64_t>{1, 1, 4});
   CHECK(image.data.text() == "\xFF\0\0\xFF"sv);
@@ -65,14 +65,13 @@ TEST_CASE("images have the mode that was asked for, or stay bytes", "[media][sam
              Catch::Contains("no image mode 'rgb16'") && Catch::Contains("torchrgb8"));
 }
 
-TEST_CASE("content is guessed where the name says nothing, if it is to be",
-          "[media][sample_decoder]") {
+TEST_CASE("content is guessed for unknown names, if requested", "[media][sample_decoder]") {
   CHECK(stays(decoded("bin", kRedPixel)));
   CHECK_FALSE(stays(decoded("bin", kRedPixel, {.guess_content = true})));
   CHECK(stays(decoded("bin", "text", {.guess_content = true})));
 }
 
-TEST_CASE("what lies in gzip is expanded first", "[media][sample_decoder]") {
+TEST_CASE("parts in gzip are expanded first", "[media][sample_decoder]") {
   constexpr std::string_view kGzipped =
       "\x1F\x8B\x08\0\0\0\0\0\x02\x03\xCBH\xCD\xC9\xC9\x07\0\x86\xA6\x10\x36\x05\0\0\0"sv;  // "hello"
   CHECK(std::get<std::string>(decoded("txt.gz", kGzipped).base()) == "hello");
@@ -98,7 +97,7 @@ TEST_CASE("sound and video stay bytes, or become tensors", "[media][sample_decod
 TEST_CASE("only named parts of a sample are decoded", "[media][sample_decoder]") {
   Sample sample;
   sample.set("txt", bytes("fine"));
-  sample.set("json", bytes("{"));  // damaged, but nobody asks
+  sample.set("json", bytes("{"));  // damaged, but not requested
   sample.set("cls", bytes("7"));
   SampleDecoder({.parts = {{"cls", "absent"}}}).decode(sample, heap_memory());
   CHECK(sample.integer("cls") == 7);

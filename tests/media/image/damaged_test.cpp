@@ -23,10 +23,10 @@ std::string failure_of(const std::string& encoded, ErrorCode code = ErrorCode::k
   return error_of([&] { energon::testing::decoded(encoded, {.limits = limits}); }, code);
 }
 
-// Bytes after which nothing changes the first image.
+// The number of bytes that determine the first image.
 std::size_t needed_bytes(const std::string& name, const std::string& encoded) {
   if (name == "part.gif" || name == "two.tiff" || name == "animated.webp") {
-    return encoded.size() / 4;  // has more images than the first
+    return encoded.size() / 4;  // has more than one image
   }
   if (name.ends_with(".gif")) {
     return encoded.size() - 4;  // the end code, the end of the data, the trailer
@@ -34,7 +34,7 @@ std::size_t needed_bytes(const std::string& name, const std::string& encoded) {
   if (name.ends_with(".webp")) {
     return encoded.size() - (name == "exif5.webp" ? 60 : 2);
   }
-  // The bytes that the directory of a TIFF ends with are the place of the next one.
+  // The directory of a TIFF ends with the offset of the next one.
   return name.ends_with(".tiff") ? encoded.size() - 16 : encoded.size();
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("an image that ends too early is an error", "[media][image]") {
   }
 }
 
-TEST_CASE("no changed byte does harm", "[media][image]") {
+TEST_CASE("changed bytes are harmless", "[media][image]") {
   for (const auto& image : energon::testing::kImageVectors) {
     CAPTURE(image.name);
     const std::string encoded = image_file(image.name);
@@ -75,7 +75,7 @@ TEST_CASE("no changed byte does harm", "[media][image]") {
   SUCCEED("no crash, and nothing but Error was thrown");
 }
 
-TEST_CASE("messages have the words of the codec and the place", "[media][image]") {
+TEST_CASE("messages contain the text of the codec and the place", "[media][image]") {
   const auto most_of = [](const char* name) {
     const std::string encoded = image_file(name);
     return encoded.substr(0, encoded.size() * 9 / 10);
@@ -95,7 +95,7 @@ TEST_CASE("messages have the words of the codec and the place", "[media][image]"
   CHECK_THAT(failure_of(with_byte(flipped, flipped.size() - 14, 0x55)), Catch::Contains("CRC"));
 }
 
-TEST_CASE("what is no image, or of another kind, says so", "[media][image]") {
+TEST_CASE("data that is not an image, or of another kind, is named", "[media][image]") {
   CHECK(failure_of("") == "the image is empty: it has 0 bytes");
   CHECK(failure_of("<html>") ==
         "6 bytes that begin with 3c 68 74 6d 6c 3e are not a JPEG, PNG, WebP, GIF or TIFF");
@@ -110,7 +110,7 @@ TEST_CASE("what is no image, or of another kind, says so", "[media][image]") {
              Catch::Contains("begin with 58"));
 }
 
-TEST_CASE("limits hold before pixels are decoded", "[media][image]") {
+TEST_CASE("limits are checked before pixels are decoded", "[media][image]") {
   for (const auto& image : energon::testing::kImageVectors) {
     INFO(image.name);
     const std::string encoded = image_file(image.name);
@@ -124,7 +124,7 @@ TEST_CASE("limits hold before pixels are decoded", "[media][image]") {
   }
 }
 
-TEST_CASE("sizes that a header only claims are refused", "[media][image]") {
+TEST_CASE("sizes that a header only declares are refused", "[media][image]") {
   std::string jpeg = image_file("420.jpg");
   jpeg.replace(jpeg.find("\xFF\xC0") + 5, 4, "\xFF\xDC\xFF\xDC");
   CHECK_THAT(failure_of(jpeg, ErrorCode::kResourceExhausted),
@@ -164,7 +164,7 @@ TEST_CASE("warnings that cannot change pixels pass", "[media][image]") {
   CHECK(energon::testing::decoded(padded, options) == pixels);
 }
 
-TEST_CASE("damage that libtiff only warns of is an error", "[media][image]") {
+TEST_CASE("damage about which libtiff only warns is an error", "[media][image]") {
   std::string encoded = image_file("jpeg.tiff");
   // The JPEG of the strip ends here.
   encoded.replace(encoded.find("\xFF\xDA") + 30, 2, "\xFF\xD9");
@@ -172,8 +172,8 @@ TEST_CASE("damage that libtiff only warns of is an error", "[media][image]") {
                                       Catch::Contains("premature end of data segment"));
 }
 
-TEST_CASE("a WebP that is no animation has no frames", "[media][image]") {
-  // The place and the size of a frame that is far larger than the image and far outside of it.
+TEST_CASE("a WebP that is not an animation has no frames", "[media][image]") {
+  // The place and the size of a frame that is far larger than the image and far outside it.
   const std::string frame =
       std::string("ANMF\x10\0\0\0", 8) + std::string(12, '\xFF') + std::string(4, '\0');
   constexpr std::size_t kBehindVp8x = 30;

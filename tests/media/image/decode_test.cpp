@@ -67,7 +67,7 @@ TEST_CASE("headers of all kinds of images are read", "[media][image]") {
   }
 }
 
-TEST_CASE("pixels are those that other programs decode", "[media][image]") {
+TEST_CASE("pixels equal those that other programs decode", "[media][image]") {
   for (const ImageVector& image : energon::testing::kImageVectors) {
     check_pixels_of(image, image_file(image.name));
   }
@@ -125,7 +125,7 @@ TEST_CASE("shapes follow layout and channels", "[media][image]") {
   CHECK(energon::ImageDecoder().probe(energon::as_bytes(encoded)).dtype == DType::kFloat32);
 }
 
-TEST_CASE("alpha is opaque where there is none, and kept where it is", "[media][image]") {
+TEST_CASE("missing alpha is opaque, existing alpha is kept", "[media][image]") {
   const std::string opaque = decoded(image_file("gray8.png"), last(ImageChannels::kRgba));
   const std::string gray = decoded(image_file("gray8.png"), last(ImageChannels::kGray));
   for (std::size_t i = 0; i < gray.size(); ++i) {
@@ -144,7 +144,7 @@ TEST_CASE("alpha is opaque where there is none, and kept where it is", "[media][
   }
 }
 
-TEST_CASE("decoding writes all of the memory that it is given", "[media][image]") {
+TEST_CASE("decoding writes all of its memory", "[media][image]") {
   const std::string encoded = image_file("part.gif");
   for (const PixelLayout layout : {PixelLayout::kChannelsLast, PixelLayout::kChannelsFirst}) {
     CAPTURE(layout);

@@ -12,7 +12,7 @@
 namespace energon::testing {
 namespace {
 
-// Files that are damaged may claim much more than they have.
+// Damaged files may declare much more than they contain.
 constexpr DecodeLimits kSmall{.max_pixels = 1 << 16, .max_bytes = 1 << 20};
 
 // True if `body` throws no Error.
@@ -50,7 +50,7 @@ std::uint64_t decoded_hash(const std::string& encoded, const ImageOptions& optio
 }
 
 bool survives(const std::string& encoded) {
-  // Exactly as long as it is, so that reading after it is seen by the sanitizer.
+  // In memory of exactly its size, so that the sanitizer sees reads after its end.
   const auto exact = std::make_unique<std::byte[]>(encoded.size());
   std::copy_n(as_bytes(encoded).begin(), encoded.size(), exact.get());
   const ByteView bytes(exact.get(), encoded.size());

@@ -1,4 +1,4 @@
-// Test images: those of data/, and ways to damage them.
+// Test images in data/, and ways to damage them.
 
 #pragma once
 
@@ -18,14 +18,14 @@ std::string image_file(const std::string& name);
 /// The bytes of the file at `path`.
 std::string file_bytes(const std::string& path);
 
-/// What `options` make of `encoded`, as XXH3-64.
+/// The result of decoding `encoded` with `options`, as XXH3-64.
 std::uint64_t decoded_hash(const std::string& encoded, const ImageOptions& options);
 
-/// The pixels.
+/// The decoded pixels.
 std::string decoded(const std::string& encoded, const ImageOptions& options);
 
-/// Decodes it, whole and in parts, probes it, with each result or an Error; anything else fails.
-/// True if the whole image was decoded.
+/// Decodes the whole image and its parts, and probes it. Each call must return a result or throw an
+/// Error. Returns true if the whole image was decoded.
 bool survives(const std::string& encoded);
 
 }  // namespace energon::testing

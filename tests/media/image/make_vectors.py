@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes data/* and vectors.h: small images of all kinds, and hashes of the pixels they must give.
+"""Makes data/* and vectors.h: small images of all kinds, and hashes of their expected pixels.
 
 Needs Pillow, numpy and xxhash; cjpeg and djpeg of libjpeg-turbo, dwebp of libwebp, pngtopnm of netpbm.
-Pixels of lossless files are those that were put in; TIFFs are turned, and colors divided by associated alpha, as Pillow does.
-Those of lossy files are what djpeg and dwebp give, or Pillow for CMYK.
-Usage: make_vectors.py [folder of photographs], which have their hashes in the header only.
+Pixels of lossless files are the encoded ones. TIFFs are turned, and colors are divided by associated alpha, as by Pillow.
+Pixels of lossy files come from djpeg and dwebp, or Pillow for CMYK.
+Usage: make_vectors.py [folder of photographs]. Only the hashes of photographs are stored, in the header.
 """
 
 import io
@@ -300,7 +300,7 @@ def make_tiff():
     vector("rgbx.tiff", tiff_of(pattern(4), 8, 2, alpha=0), p)
     vector("turned.tiff", tiff_of(p, 8, 2, tile=16, extra={274: (3, [6])}), p, orientation=6)
     make_multiplied_tiff()
-    # Not read: numbers below 0 are no levels.
+    # Not supported: numbers below 0 are not levels.
     for bits in (8, 16):
         data = tiff_of(pattern(1, bits), bits, 1, extra={339: (3, [2])}, tile=16)
         (DATA / f"signed{bits}.tiff").write_bytes(data)
@@ -372,9 +372,10 @@ def make_jpeg():
         for eighths in (1, 2, 4):
             pixels = to_rgb(djpeg(data, "-scale", f"{eighths}/8"))
             SCALED.append((f"{name}.jpg", eighths, pixels.shape[1], pixels.shape[0], hash_of(pixels)))
-    # A scan that may be repeated: all but the first coefficients, at once.
+    # A scan that may be repeated: all coefficients except the first, together.
     with tempfile.NamedTemporaryFile("w") as script:
-        script.write("0: 0-0, 0, 0;\n0: 1-63, 0, 0;\n")
+        script.write("0: 0-0, 0, 0;\n"
+                     "0: 1-63, 0, 0;\n")
         script.flush()
         data = run("cjpeg", "-grayscale", "-scans", script.name, data=b"P6 20 12 255\n" + photo(20, 12).tobytes())
     vector("spectral.jpg", data, djpeg(data))
@@ -395,7 +396,7 @@ def make_jpeg():
 
 
 def dwebp(data, *options):
-    """Without options a PNG."""
+    """Without options, a PNG."""
     result = run("dwebp", "-quiet", *options, "-o", "-", "--", "-", data=data)
     return read_pnm(result) if options else np.asarray(Image.open(io.BytesIO(result)))
 
@@ -434,7 +435,7 @@ def make_photographs(folder):
 
 
 def check_with_other_tools():
-    """What was put in is what others read, where they agree about what it means."""
+    """Checks that other programs read the encoded pixels, where they agree about the meaning."""
     for name, width, height, channels, bits, *_rest, rgb, stored, _gray, _floats in ROWS:
         if not (DATA / name).exists() or bits != 8 or name.endswith(".jpg") or name in ("lossy.webp", "cmyk.tiff", "rgbx.tiff"):
             continue
@@ -451,7 +452,7 @@ def write_header():
              "// channels last. Lossy ones: djpeg of libjpeg-turbo 2.1.5, dwebp of libwebp 1.2.4, pngtopnm of netpbm 11.1;",
              f"// {tools}.", "", "#pragma once", "", "#include <cstdint>", "", "namespace energon::testing {", "",
              "struct ImageVector {", "  const char* name;", "  int width, height, channels, bits, orientation, frames;",
-             "  std::uint64_t rgb8;      // uint8, RGB; of a TIFF, turned", "  std::uint64_t stored8;   // uint8, channels as stored",
+             "  std::uint64_t rgb8;      // uint8, RGB; turned for a TIFF", "  std::uint64_t stored8;   // uint8, channels as stored",
              "  std::uint64_t gray8;     // uint8, one channel", "  std::uint64_t stored_f;  // float32, channels as stored",
              "};", ""]
     for title, there in (("kImageVectors", True), ("kPhotographs", False)):
@@ -462,7 +463,7 @@ def write_header():
                 lines.append(f'    {{"{name}", {", ".join(map(str, numbers))}, {hashes}}},')
         lines += ["};", ""]
     lines += ["struct ScaledVector {", "  const char* name;", "  int eighths, width, height;",
-              "  std::uint64_t rgb8;  // what djpeg -scale eighths/8 gives", "};", "",
+              "  std::uint64_t rgb8;  // result of djpeg -scale eighths/8", "};", "",
               "inline constexpr ScaledVector kScaledVectors[] = {"]
     lines += [f'    {{"{name}", {eighths}, {width}, {height}, 0x{rgb:016x}}},' for name, eighths, width, height, rgb in SCALED]
     lines += ["};", "", "}  // namespace energon::testing"]

@@ -23,7 +23,7 @@ using energon::testing::image_file;
 
 }  // namespace
 
-TEST_CASE("TIFFs of signed samples are refused, with their kind and what to do", "[media][image]") {
+TEST_CASE("TIFFs of signed samples are refused, with their kind and a remedy", "[media][image]") {
   for (const auto& [name, bits] : {std::pair("signed8.tiff", 8), std::pair("signed16.tiff", 16)}) {
     CAPTURE(name);
     const std::string tiff = image_file(name);
@@ -105,7 +105,7 @@ TEST_CASE("memory of another size or alignment is refused", "[media][image]") {
   CHECK(decode(all.first(988)) == "no error");
 }
 
-TEST_CASE("the vector loops divide and split exactly, whatever the length", "[media][image]") {
+TEST_CASE("the vector loops divide and split exactly, for any length", "[media][image]") {
   std::vector<std::uint16_t> words(65536);
   std::vector<std::uint8_t> bytes(256);
   for (std::size_t i = 0; i < words.size(); ++i) {

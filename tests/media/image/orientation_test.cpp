@@ -19,7 +19,7 @@ using energon::RowFormat;
 using energon::testing::decoded;
 using energon::testing::image_file;
 
-// Writes the rows "ABC", "DEF" of one channel as `orientation` says.
+// Writes the rows "ABC", "DEF" of one channel with `orientation`.
 std::string turned(int orientation) {
   const std::string rows = "ABCDEF";
   std::string result(6, '?');
@@ -31,7 +31,7 @@ std::string turned(int orientation) {
   return result;
 }
 
-// What EXIF says: a transform of columns and rows for each orientation.
+// The definition in EXIF: a transform of columns and rows for each orientation.
 std::string oriented(const std::string& pixels, std::size_t width, std::size_t height,
                      std::size_t pixel, int orientation) {
   const bool swaps = orientation >= 5;
@@ -81,7 +81,7 @@ std::string tiff_with(int orientation) {
 
 }  // namespace
 
-TEST_CASE("the eight orientations are those of EXIF", "[media][image]") {
+TEST_CASE("the eight orientations follow EXIF", "[media][image]") {
   CHECK(turned(1) == "ABCDEF");
   CHECK(turned(2) == "CBAFED");
   CHECK(turned(3) == "FEDCBA");
@@ -92,7 +92,7 @@ TEST_CASE("the eight orientations are those of EXIF", "[media][image]") {
   CHECK(turned(8) == "CFBEAD");
 }
 
-TEST_CASE("images are turned in all layouts when it is asked for", "[media][image]") {
+TEST_CASE("images are turned in all layouts on request", "[media][image]") {
   for (int orientation = 2; orientation <= 8; ++orientation) {
     INFO(orientation);
     const std::string encoded = image_file("exif" + std::to_string(orientation) + ".jpg");
@@ -125,7 +125,7 @@ TEST_CASE("orientations of other formats and depths are applied too", "[media][i
   }
 }
 
-TEST_CASE("a TIFF is turned always, wherever its size is told", "[media][image]") {
+TEST_CASE("a TIFF is always turned, wherever its size is reported", "[media][image]") {
   const std::string stored = decoded(tiff_with(1), {.layout = PixelLayout::kChannelsLast});
   for (int orientation = 1; orientation <= 8; ++orientation) {
     CAPTURE(orientation);
@@ -146,7 +146,7 @@ TEST_CASE("a TIFF is turned always, wherever its size is told", "[media][image]"
   }
 }
 
-TEST_CASE("a crop of a TIFF is that of the turned image", "[media][image]") {
+TEST_CASE("a crop of a TIFF is a crop of the turned image", "[media][image]") {
   const ImageOptions options{.layout = PixelLayout::kChannelsLast, .dtype = DType::kUInt8};
   for (int orientation = 1; orientation <= 8; ++orientation) {
     CAPTURE(orientation);

@@ -53,7 +53,7 @@ std::vector<std::string> inside(const DecodedRegion& region, const FractionalBox
   return rows;
 }
 
-// All crops whose edges are where blocks of 8, 16 and 32 pixels and their neighbors begin.
+// All crops with edges at the starts of blocks of 8, 16 and 32 pixels and of their neighbors.
 std::vector<PixelBox> crops_of(std::int64_t width, std::int64_t height) {
   std::vector<PixelBox> crops;
   for (const std::int64_t x : {0, 1, 7, 8, 15, 16, 17, 32, 33}) {
@@ -76,7 +76,8 @@ void check_crops(const std::string& encoded, const std::string& name, std::int64
     int number = 0;
     for (const PixelBox& crop : crops_of(width, 37)) {
       INFO("crop " << number++);
-      // The scale is free where the crop has few pixels: asked for is what gives `eighths`.
+      // The scale is free if the crop has few pixels: the requested size is one that gives
+      // `eighths`.
       const RegionRequest request{
           .crop = crop,
           .least_width = std::max<std::int64_t>(crop.width * eighths / 8, 1),
@@ -122,7 +123,7 @@ TEST_CASE("a scaled JPEG has the pixels of djpeg -scale", "[media][image]") {
   }
 }
 
-TEST_CASE("pixels of a crop are those of the whole image at the same scale", "[media][image]") {
+TEST_CASE("pixels of a crop equal those of the whole image at the same scale", "[media][image]") {
   for (const char* name :
        {"444.jpg", "422.jpg", "420.jpg", "440.jpg", "411.jpg", "progressive.jpg", "restart.jpg",
         "arithmetic.jpg", "gray.jpg", "cmyk.jpg", "lossy.webp", "lossy_alpha.webp"}) {
@@ -130,21 +131,21 @@ TEST_CASE("pixels of a crop are those of the whole image at the same scale", "[m
   }
 }
 
-// libjpeg upsamples a single column of colors in another way than several.
-TEST_CASE("pixels of a narrow crop are those of the whole image", "[media][image]") {
+// libjpeg upsamples a single column of colors differently from several.
+TEST_CASE("pixels of a narrow crop equal those of the whole image", "[media][image]") {
   for (const char* name : {"422.jpg", "420.jpg", "440.jpg", "411.jpg", "progressive.jpg"}) {
     std::string encoded = image_file(name);
     const std::size_t frame =
         std::min(encoded.find("\xFF\xC0"), encoded.find("\xFF\xC2"));  // either is missing
-    for (const int width : {33, 34, 35, 36}) {                         // of as many blocks
+    for (const int width : {33, 34, 35, 36}) {  // with the same number of blocks
       encoded.at(frame + 8) = static_cast<char>(width);
       check_crops(encoded, fmt::format("{}, {} wide", name, width), width);
     }
   }
 }
 
-// libjpeg smooths blocks whose coefficients are not all known, by those of their neighbors.
-TEST_CASE("pixels of a crop are those of the whole image where scans are missing",
+// libjpeg smooths blocks with missing coefficients, using those of their neighbors.
+TEST_CASE("pixels of a crop equal those of the whole image if scans are missing",
           "[media][image]") {
   for (const int scans : {1, 3, 5}) {
     check_crops(first_scans(image_file("progressive.jpg"), scans),
@@ -152,7 +153,7 @@ TEST_CASE("pixels of a crop are those of the whole image where scans are missing
   }
 }
 
-TEST_CASE("a JPEG is decoded no larger than asked for", "[media][image]") {
+TEST_CASE("a JPEG is decoded no larger than requested", "[media][image]") {
   const std::string encoded = image_file("420.jpg");
   const auto width = [&](std::int64_t least_width, std::int64_t least_height) {
     return region_of(
@@ -194,7 +195,7 @@ TEST_CASE("crops are in pixels of the turned image", "[media][image]") {
   }
 }
 
-TEST_CASE("other formats are decoded whole, with the crop as it was asked for", "[media][image]") {
+TEST_CASE("other formats are decoded whole, with the requested crop", "[media][image]") {
   for (const char* name : {"rgb16.png", "interlaced.png", "local.gif", "tiles.tiff"}) {
     INFO(name);
     const std::string encoded = image_file(name);

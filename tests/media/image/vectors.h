@@ -11,7 +11,7 @@ namespace energon::testing {
 struct ImageVector {
   const char* name;
   int width, height, channels, bits, orientation, frames;
-  std::uint64_t rgb8;      // uint8, RGB; of a TIFF, turned
+  std::uint64_t rgb8;      // uint8, RGB; turned for a TIFF
   std::uint64_t stored8;   // uint8, channels as stored
   std::uint64_t gray8;     // uint8, one channel
   std::uint64_t stored_f;  // float32, channels as stored
@@ -214,7 +214,7 @@ inline constexpr ImageVector kPhotographs[] = {
 struct ScaledVector {
   const char* name;
   int eighths, width, height;
-  std::uint64_t rgb8;  // what djpeg -scale eighths/8 gives
+  std::uint64_t rgb8;  // result of djpeg -scale eighths/8
 };
 
 inline constexpr ScaledVector kScaledVectors[] = {

@@ -114,7 +114,7 @@ TEST_CASE("a filter that finds no media changes nothing and is reported", "[medi
   CHECK(read_file(folder.file(".nv-meta/index.sqlite")) == before);
 }
 
-TEST_CASE("parts that have metadata are kept where that is asked for", "[media][metadata]") {
+TEST_CASE("parts that have metadata are kept on request", "[media][metadata]") {
   const MediaFolder folder({{"a.tar", mixed_files()}});
   folder.add(glob_filter("0.jpg"));
   {
@@ -133,7 +133,7 @@ TEST_CASE("parts that have metadata are kept where that is asked for", "[media][
 TEST_CASE("large parts are read as far as their headers", "[media][metadata]") {
   const std::string tail(1 << 20, 'x');
   const std::string jpeg = image("jpeg-RGB.jpg");
-  // A segment of 60,000 bytes in front, so that the header ends after the first bytes.
+  // A leading segment of 60,000 bytes, so that the header ends after the first bytes.
   const std::string far =
       jpeg.substr(0, 2) + "\xFF\xE2\xEA\x60" + std::string(59998, '\0') + jpeg.substr(2);
   const MediaFolder folder(
@@ -182,7 +182,7 @@ TEST_CASE("a run that is stopped changes nothing", "[media][metadata]") {
   CHECK(folder.add(kByExtension).images == 3);
 }
 
-TEST_CASE("shards that are gone or are others are errors", "[media][metadata]") {
+TEST_CASE("missing or replaced shards are errors", "[media][metadata]") {
   const MediaFolder folder({{"a.tar", mixed_files()}, {"b.tar", {{"9.png", image("png-L.png")}}}});
   const std::string tar = read_file(folder.file("b.tar"));
   fs::remove(folder.file("b.tar"));
@@ -191,7 +191,7 @@ TEST_CASE("shards that are gone or are others are errors", "[media][metadata]") 
   CHECK(error_of([&] { folder.add(kByExtension); }).first == ErrorCode::kCorruptData);
 }
 
-TEST_CASE("parts that do not lie where the index says are errors", "[media][metadata]") {
+TEST_CASE("parts that are not at the place in the index are errors", "[media][metadata]") {
   const MediaFolder folder(
       {{"a.tar", {{"0.png", image("png-L.png")}, {"1.png", image("png-RGB.png")}}}});
   std::string tar = read_file(folder.file("a.tar"));

@@ -1,4 +1,4 @@
-// The rows of a dataset of all formats are those that Energon writes, except where that is wrong.
+// The rows of a dataset of all formats equal those of Energon, except where Energon is wrong.
 
 #include <map>
 #include <sstream>
@@ -33,8 +33,8 @@ Rows energon_rows() {
   return rows;
 }
 
-// Durations are those of the samples: Energon's take the time of a packet for a length, and it
-// loses the first samples where it seeks to them. Pillow does not read a big-endian BigTIFF.
+// Durations cover the samples. Energon takes the time of a packet for a length, and loses the first
+// samples if it seeks to them. Pillow does not read a big-endian BigTIFF.
 const Rows kOurs = {
     {"both.webm",
      "av\t{\"video_duration\":0.4,\"video_num_frames\":4,\"video_fps\":10.0,\"video_width\":16,"
@@ -48,7 +48,7 @@ const Rows kOurs = {
 
 }  // namespace
 
-TEST_CASE("media metadata is as Energon writes it", "[media][metadata]") {
+TEST_CASE("media metadata equals that of Energon", "[media][metadata]") {
   const MediaFolder folder;
   const MediaMetadataReport report = folder.add({});
   Rows expected = energon_rows();

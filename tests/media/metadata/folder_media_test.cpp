@@ -65,7 +65,7 @@ FileNames stored_names(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("rows of a folder are those of the same files in shards", "[media][metadata]") {
+TEST_CASE("rows of a folder equal those of the same files in shards", "[media][metadata]") {
   const MediaFolder shards;
   shards.add(kAllExtensions);
   const TempDir folder;
@@ -107,7 +107,7 @@ TEST_CASE("filters choose files by name, content or pattern of the path", "[medi
   CHECK(media_filters(folder.path()) == "1\tEXTENSION\t\n2\tGLOB\tsub/c.*\n3\tHEADER\t\n");
 }
 
-TEST_CASE("files that have metadata are kept where that is asked for", "[media][metadata]") {
+TEST_CASE("files that have metadata are kept on request", "[media][metadata]") {
   const TempDir folder;
   write_mixed(folder);
   CHECK(add_media_metadata(folder.path(), kAllExtensions, {.keep_existing = true}).kept == 0);
@@ -126,7 +126,7 @@ TEST_CASE("files that have metadata are kept where that is asked for", "[media][
   CHECK(media_rows(folder.path()).at("a.jpg") != "image\t{\"width\":77}");
 }
 
-TEST_CASE("rows of files that are gone stay, others are renewed", "[media][metadata]") {
+TEST_CASE("rows of removed files stay, others are renewed", "[media][metadata]") {
   const TempDir folder;
   write_mixed(folder);
   add_media_metadata(folder.path(), kAllExtensions);
@@ -142,7 +142,7 @@ TEST_CASE("rows of files that are gone stay, others are renewed", "[media][metad
   CHECK(after == before);
 }
 
-TEST_CASE("a run that finds no media in a folder leaves nothing behind", "[media][metadata]") {
+TEST_CASE("a run that finds no media in a folder leaves no files", "[media][metadata]") {
   const TempDir folder;
   CHECK(add_media_metadata(folder.path(), kAllExtensions).files == 0);
   write_mixed(folder);
@@ -156,8 +156,7 @@ TEST_CASE("a run that finds no media in a folder leaves nothing behind", "[media
   CHECK(read_file(folder.file(".nv-meta/index.sqlite")) == before);
 }
 
-TEST_CASE("links in a folder are followed, and named where they lead nowhere",
-          "[media][metadata]") {
+TEST_CASE("links in a folder are followed, and broken ones are named", "[media][metadata]") {
   const TempDir folder;
   const TempDir other;
   other.write("x.png", media_file("png-L.png"));
@@ -217,7 +216,7 @@ TEST_CASE("a run over a folder that is stopped changes nothing", "[media][metada
   CHECK(add_media_metadata(folder.path(), kAllExtensions).images == 2);
 }
 
-TEST_CASE("tars that are not prepared are no folder of files", "[media][metadata]") {
+TEST_CASE("tars that are not prepared are not a folder of files", "[media][metadata]") {
   const TempDir folder;
   write_mixed(folder);
   folder.write("shards/x.tar", "");

@@ -1,4 +1,4 @@
-// Headers that are cut, flipped or hostile are errors, never wrong memory.
+// Truncated, flipped or hostile headers are errors, never invalid memory accesses.
 
 #include <cstdint>
 #include <random>
@@ -21,7 +21,7 @@ using energon::testing::vector_files;
 
 namespace {
 
-// The metadata as JSON, or "" for an Error of the data.
+// The metadata as JSON, or "" for an Error in the data.
 std::string metadata_of(const std::string& image) {
   try {
     return to_media_json(read_image_metadata(as_bytes(image)));
@@ -48,7 +48,7 @@ bool is_image(const std::string& name, const std::string& content) {
 
 }  // namespace
 
-TEST_CASE("a header that is cut gives the same metadata or an error", "[media][metadata]") {
+TEST_CASE("a truncated header gives the same metadata or an error", "[media][metadata]") {
   for (const auto& [name, content] : vector_files()) {
     if (!is_image(name, content)) {
       continue;
@@ -103,7 +103,7 @@ TEST_CASE("the place and the value of a bad header are named", "[media][metadata
   CHECK_THAT(message_of(ended), Catch::Contains("the GIF has no image: byte 25 is 0x3b"));
 }
 
-TEST_CASE("images of too many pixels are refused", "[media][metadata]") {
+TEST_CASE("images with too many pixels are refused", "[media][metadata]") {
   std::string image = vector_files().at("tiff-big.tif");
   CHECK(read_image_metadata(as_bytes(image), {.max_pixels = 24}).width == 6);
   CHECK_THROWS_AS(read_image_metadata(as_bytes(image), {.max_pixels = 23}), Error);

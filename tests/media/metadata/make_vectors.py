@@ -270,7 +270,7 @@ def main():
     tiffs()
     sounds_and_videos()
     (HERE / "data").mkdir(exist_ok=True)
-    # Of a shard with one damaged image, Energon stores nothing, and its prepare fails.
+    # For a shard with one damaged image, Energon stores nothing, and its prepare fails.
     rows = energon_rows(shard_of(FILES))
     FILES["damaged.png"] = FILES["png-RGB.png"][:20]
     FILES["empty.jpg"] = b""

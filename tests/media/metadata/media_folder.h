@@ -29,7 +29,7 @@ class MediaFolder {
 
   std::string path() const { return folder_.file("d"); }
   std::string file(std::string_view name) const { return path() + "/" + std::string(name); }
-  /// add_media_metadata() of two threads.
+  /// add_media_metadata() with two threads.
   MediaMetadataReport add(const MediaFilter& filter, MediaMetadataOptions options = {}) const;
 
  private:

@@ -7,7 +7,7 @@
 using energon::fits_pattern;
 
 // Python 3.11: fnmatch.fnmatchcase(name, pattern)
-TEST_CASE("names fit patterns as in Python", "[media][metadata]") {
+TEST_CASE("names match patterns as in Python", "[media][metadata]") {
   struct Case {
     std::string name;
     std::string pattern;
@@ -56,7 +56,7 @@ TEST_CASE("names fit patterns as in Python", "[media][metadata]") {
   }
 }
 
-TEST_CASE("patterns of many stars and broken text end soon", "[media][metadata]") {
+TEST_CASE("patterns of many stars and broken text are matched quickly", "[media][metadata]") {
   std::string pattern;
   for (int i = 0; i < 100; ++i) {
     pattern += "a*";

@@ -44,14 +44,14 @@ std::shared_ptr<const Tokenizer> tokenizer(const std::string& name,
   return sentencepiece_tokenizer(energon::as_bytes(token_file(name)), options);
 }
 
-// What spm_encode made of texts (data/make_models.py).
+// The results of spm_encode for strings (data/make_models.py).
 nlohmann::json expected() { return nlohmann::json::parse(token_file("expected.json")); }
 
 const std::string kText = "a dog runs in the park.";
 
 }  // namespace
 
-TEST_CASE("tokens are those of spm_encode", "[media][sentencepiece]") {
+TEST_CASE("tokens equal those of spm_encode", "[media][sentencepiece]") {
   const nlohmann::json models = expected();
   REQUIRE(models.size() == 2);
   for (const auto& [name, model] : models.items()) {
@@ -64,7 +64,7 @@ TEST_CASE("tokens are those of spm_encode", "[media][sentencepiece]") {
   }
 }
 
-TEST_CASE("special tokens and the size of the vocabulary are those of the model",
+TEST_CASE("special tokens and the size of the vocabulary come from the model",
           "[media][sentencepiece]") {
   const auto unigram = tokenizer("unigram.model");
   CHECK(unigram->vocabulary_size() == 160);
@@ -94,7 +94,7 @@ TEST_CASE("tokens become the text again", "[media][sentencepiece]") {
   }
 }
 
-TEST_CASE("begin and end are added where they are wanted", "[media][sentencepiece]") {
+TEST_CASE("begin and end are added on request", "[media][sentencepiece]") {
   const Ids plain = tokenizer("unigram.model")->tokens(kText);
   Ids both = tokenizer("unigram.model", {.add_begin = true, .add_end = true})->tokens(kText);
   REQUIRE(both.size() == plain.size() + 2);
@@ -109,7 +109,8 @@ TEST_CASE("begin and end are added where they are wanted", "[media][sentencepiec
       Catch::Contains("add_begin"));
 }
 
-TEST_CASE("sampling draws among the best with the given generator only", "[media][sentencepiece]") {
+TEST_CASE("sampling draws among the best, only with the generator of its caller",
+          "[media][sentencepiece]") {
   const auto sampling = tokenizer("unigram.model", {.sampling = {{.candidates = 3, .alpha = 0.2}}});
   const auto best = expected().at("unigram").at("best").at("ids").get<std::vector<Ids>>();
   std::map<Ids, int> drawn;
@@ -121,7 +122,7 @@ TEST_CASE("sampling draws among the best with the given generator only", "[media
     CHECK(sampling->drawn_tokens(kText, again) == ids);
     ++drawn[ids];
   }
-  // The three best of spm_encode, the best the most often, and each by p^0.2.
+  // The three best of spm_encode, the best one most often, and each by p^0.2.
   REQUIRE(drawn.size() == 3);
   for (const Ids& ids : best) {
     CAPTURE(ids);
@@ -137,7 +138,7 @@ TEST_CASE("sampling draws among the best with the given generator only", "[media
   CHECK(tokenizer("unigram.model")->drawn_tokens(kText, rng) == best[0]);
 }
 
-TEST_CASE("options of sampling that cannot be are refused", "[media][sentencepiece]") {
+TEST_CASE("invalid options of sampling are refused", "[media][sentencepiece]") {
   const auto refused = [](const std::string& name, int candidates, double alpha, ErrorCode code) {
     return error_of(
         [&] { tokenizer(name, {.sampling = {{.candidates = candidates, .alpha = alpha}}}); }, code);
@@ -153,7 +154,7 @@ TEST_CASE("files that cannot be read are named", "[media][sentencepiece]") {
   const energon::testing::TempDir folder;
   CHECK_THAT(error_of([&] { open_sentencepiece(folder.file("none.model")); }, ErrorCode::kNotFound),
              Catch::Contains("none.model"));
-  folder.write("text.model", "this is no model");
+  folder.write("text.model", "this is not a model");
   CHECK_THAT(
       error_of([&] { open_sentencepiece(folder.file("text.model")); }, ErrorCode::kCorruptData),
       Catch::Contains("text.model"));
@@ -161,7 +162,7 @@ TEST_CASE("files that cannot be read are named", "[media][sentencepiece]") {
   CHECK(open_sentencepiece(folder.file("ok.model"))->vocabulary_size() == 380);
 }
 
-TEST_CASE("a model that was cut is an error or a smaller model", "[media][sentencepiece]") {
+TEST_CASE("a truncated model is an error or a smaller model", "[media][sentencepiece]") {
   for (const std::string name : {"unigram.model", "bpe.model"}) {
     CAPTURE(name);
     const std::string model = token_file(name);

@@ -25,7 +25,7 @@ FractionalBox fractional(const PixelBox& box) {
           .height = static_cast<double>(box.height)};
 }
 
-// The whole source is there.
+// The whole source exists.
 Pixels drawn(const ImageView& image, const AffineSteps& steps, const AffineOptions& options = {}) {
   Pixels result(static_cast<std::size_t>(steps.width() * steps.height() * image.pixel_bytes()));
   AffineScratch scratch;
@@ -34,7 +34,7 @@ Pixels drawn(const ImageView& image, const AffineSteps& steps, const AffineOptio
   return result;
 }
 
-// Only the needed pixels are there.
+// Only the needed pixels exist.
 Pixels drawn_from_needed(const ImageView& image, const AffineSteps& steps) {
   Pixels result(static_cast<std::size_t>(steps.width() * steps.height() * image.pixel_bytes()));
   AffineScratch scratch;
@@ -52,7 +52,7 @@ Pixels resized(const ImageView& image, std::int64_t width, std::int64_t height,
   return result;
 }
 
-// A smooth image, of which all good resamplings are similar.
+// A smooth image, for which all good resamplings are similar.
 Pixels gradient(std::int64_t width, std::int64_t height) {
   Pixels pixels;
   for (std::int64_t y = 0; y < height; ++y) {
@@ -67,7 +67,7 @@ Pixels gradient(std::int64_t width, std::int64_t height) {
 
 }  // namespace
 
-TEST_CASE("a crop that is resized has the pixels of the crop alone") {
+TEST_CASE("a crop that is resized has only the pixels of the crop") {
   const Pixels pixels = noise(40, 30, 3);
   const ImageView image = energon::image_view(pixels, 40, 30, 3);
   AffineSteps steps(40, 30);
@@ -144,7 +144,7 @@ TEST_CASE("a rotation without scaling is a warp, and several become one") {
 }
 
 TEST_CASE("a rotated image that shrinks is smoothed, not sampled") {
-  // Columns of 0 and 255 by turns: sampling would give both, their mean is 128.
+  // Alternating columns of 0 and 255: sampling would give both, and their mean is 128.
   Pixels pixels;
   for (int i = 0; i < 200 * 200; ++i) {
     pixels.push_back(i % 2 == 0 ? std::byte{0} : std::byte{255});
@@ -181,7 +181,7 @@ TEST_CASE("a source that was decoded smaller gives nearly the same result") {
   }
 }
 
-TEST_CASE("what lies outside of the source is the fill") {
+TEST_CASE("pixels outside the source have the fill color") {
   const Pixels pixels(std::size_t{4} * 4 * 1, std::byte{9});
   const ImageView image = energon::image_view(pixels, 4, 4, 1);
   AffineSteps border(4, 4);
@@ -194,7 +194,7 @@ TEST_CASE("what lies outside of the source is the fill") {
   CHECK(small[5] == std::byte{9});
   AffineSteps outside(4, 4);
   outside.crop({2, 2, 2, 2});
-  outside.crop({-2, -2, 2, 2});  // was cut off before
+  outside.crop({-2, -2, 2, 2});  // was cropped earlier
   CHECK(drawn(image, outside, {.fill = {200}}) == Pixels(4, std::byte{200}));
   AffineSteps far(4, 4);
   far.crop({100, 0, 3, 3});
@@ -202,7 +202,7 @@ TEST_CASE("what lies outside of the source is the fill") {
   CHECK(drawn(image, far, {.fill = {200}}) == Pixels(9, std::byte{200}));
 }
 
-TEST_CASE("steps and places that cannot be are refused") {
+TEST_CASE("invalid steps and places are refused") {
   const auto refusal = [](const auto& body) {
     return energon::testing::error_of(body, energon::ErrorCode::kInvalidArgument);
   };

@@ -48,7 +48,7 @@ TEST_CASE("colors are within 1 level of torchvision's, with all instruction sets
   });
 }
 
-TEST_CASE("factors that change nothing leave all colors as they are") {
+TEST_CASE("neutral factors leave all colors unchanged") {
   const Pixels pixels = noise(67, 31, 3);
   for (const auto& [change, factor] : {std::pair("brightness", 1.0), std::pair("contrast", 1.0),
                                        std::pair("saturation", 1.0), std::pair("hue", 0.0)}) {
@@ -95,7 +95,7 @@ TEST_CASE("factors of all sizes clamp, with all instruction sets") {
   }
 }
 
-TEST_CASE("gray images have brightness and contrast only") {
+TEST_CASE("gray images have only brightness and contrast") {
   const Pixels pixels = noise(67, 31, 1);
   Pixels changed = pixels;
   energon::adjust_saturation(changed, 1, 0);
@@ -169,7 +169,7 @@ TEST_CASE("jitter draws fourteen words: the order, and factors within their rang
   CHECK(drawn() == skipped());
 }
 
-TEST_CASE("jitter applies the changes in the order that was drawn") {
+TEST_CASE("jitter applies the changes in the drawn order") {
   const Pixels pixels = noise(9, 7, 3);
   JitterDraw drawn;
   drawn.order = {ColorChange::kHue, ColorChange::kContrast, ColorChange::kBrightness,

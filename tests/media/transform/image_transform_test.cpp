@@ -53,7 +53,7 @@ std::string refusal(const std::vector<ImageStep>& steps,
 
 }  // namespace
 
-TEST_CASE("sizes are those of torchvision's steps") {
+TEST_CASE("sizes equal those of torchvision's steps") {
   using Shape = std::vector<std::int64_t>;
   CHECK(shape_of({}, 31, 17) == Shape{17, 31, 3});
   CHECK(shape_of({energon::ResizeShortest{10}}, 35, 16) == Shape{10, 21, 3});
@@ -82,7 +82,7 @@ TEST_CASE("the evaluation transform is a resize, a crop and a normalization") {
   CHECK(result == expected);
 }
 
-TEST_CASE("the same seed gives the same tensor, other seeds others") {
+TEST_CASE("the same seed gives the same tensor, other seeds give others") {
   const Pixels pixels = noise(61, 47, 3);
   const ImageView image = energon::image_view(pixels, 61, 47, 3);
   const ImageTransform transform(training_steps());
@@ -90,7 +90,7 @@ TEST_CASE("the same seed gives the same tensor, other seeds others") {
   CHECK(transformed(transform, image, 5) != transformed(transform, image, 6));
 }
 
-TEST_CASE("a transform that is used again gives what a new one gives") {
+TEST_CASE("a transform that is used again gives the same results as a new one") {
   const Pixels pixels = noise(61, 47, 3);
   const ImageView image = energon::image_view(pixels, 61, 47, 3);
   ImageTransform used(training_steps(), kLevels);
@@ -124,7 +124,7 @@ TEST_CASE("a plan needs only its box, and gives the result of the whole image") 
   }
 }
 
-TEST_CASE("a plan says how small the box may be decoded") {
+TEST_CASE("a plan reports how small the box may be decoded") {
   CallRng rng(1);
   const std::vector<ImageStep> steps = {energon::ResizeTo{100, 50}};
   const ImagePlan plan = ImageTransform(steps).plan(1000, 100, rng);
@@ -172,7 +172,7 @@ TEST_CASE("colors are drawn after the geometry, gray with its probability") {
   CHECK(transformed(ImageTransform({energon::RandomGray{0}}, kLevels), image) == pixels);
 }
 
-TEST_CASE("steps, options and images that cannot be are refused") {
+TEST_CASE("invalid steps, options and images are refused") {
   CHECK(refusal({energon::ColorJitter{}, energon::ResizeTo{4, 4}}) ==
         "step 1 changes the geometry after a step that changes colors: put steps of colors last");
   CHECK_THAT(refusal({energon::ResizeTo{0, 4}}), Catch::StartsWith("the resized image has 0 x 4"));

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes vectors.h: what Pillow, torch and torchvision make of small images of noise.
+"""Writes vectors.h: the results of Pillow, torch and torchvision for small images of noise.
 
-Needs numpy, Pillow, torch, torchvision and xxhash. torchvision may be one whose compiled operators
-do not load with this torch: they are not used.
+Needs numpy, Pillow, torch, torchvision and xxhash. The compiled operators of torchvision need not load
+with this torch, because they are not used.
 
     python3 make_vectors.py > vectors.h
 """
@@ -61,12 +61,12 @@ def pillow_cases():
         left, top, right, bottom = box or (0, 0, width, height)
         for name, number in FILTERS.items():
             if name == "kNearest" and box:
-                continue  # Pillow draws boxes with NEAREST by other code
+                continue  # Pillow uses other code for boxes with NEAREST
             digest = xxhash.xxh3_64()
             for channels, mode in MODES.items():
                 picture = Image.frombytes(mode, (width, height),
                                           noise(width, height, channels).tobytes())
-                # Rows first. Since 12.2, Pillow does columns first where it takes that to be faster.
+                # Rows first. Since 12.2, Pillow does columns first if it expects that to be faster.
                 rows = picture.resize((to_width, height), number, box=(left, 0, right, height))
                 result = rows.resize((to_width, to_height), number, box=(0, top, to_width, bottom))
                 digest.update(result.tobytes())
@@ -157,8 +157,8 @@ def table(comment, kind, name, rows):
     print("};\n")
 
 
-print(f"""// What other programs make of the image noise(width, height, channels), written by make_vectors.py
-// with Pillow {PIL.__version__}, torch {torch.__version__}, torchvision {torchvision.__version__}.
+print(f"""// The results of other programs for the image noise(width, height, channels), written by
+// make_vectors.py with Pillow {PIL.__version__}, torch {torch.__version__}, torchvision {torchvision.__version__}.
 
 #pragma once
 

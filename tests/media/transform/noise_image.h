@@ -1,4 +1,4 @@
-// Images of noise, as make_vectors.py makes them, and comparisons of pixels.
+// Images of noise, like those of make_vectors.py, and comparisons of pixels.
 
 #pragma once
 

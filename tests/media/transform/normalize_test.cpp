@@ -30,7 +30,7 @@ Pixels normalized(const ImageView& image, const OutputFormat& format, bool mirro
   return result;
 }
 
-// The float32 that a tensor has for pixel (x, y) of a channel.
+// The float32 element of a tensor for pixel (x, y) of a channel.
 float element(const Pixels& tensor, const OutputFormat& format, const ImageView& image,
               std::int64_t x, std::int64_t y, int channel) {
   const std::int64_t index = format.channels_first
@@ -51,7 +51,7 @@ std::string refusal(const OutputFormat& format, int channels) {
 
 }  // namespace
 
-TEST_CASE("normalized levels are those of torchvision within 1e-6") {
+TEST_CASE("normalized levels equal those of torchvision within 1e-6") {
   Pixels levels(256);
   for (std::size_t i = 0; i < levels.size(); ++i) {
     levels[i] = static_cast<std::byte>(i);
@@ -143,7 +143,7 @@ TEST_CASE("bfloat16 rounds halves to the even neighbor") {
   });
 }
 
-TEST_CASE("float16 numbers are those of numpy") {
+TEST_CASE("float16 numbers equal those of numpy") {
   std::vector<std::uint16_t> halves;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 65521 * 17) {
     const auto number = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
@@ -175,7 +175,7 @@ TEST_CASE("output_spec describes the tensor") {
         energon::TensorSpec{.dtype = DType::kUInt8, .shape = {5, 7, 1}});
 }
 
-TEST_CASE("formats and rooms that cannot be are refused") {
+TEST_CASE("invalid formats and buffers are refused") {
   CHECK(refusal({.dtype = DType::kInt64}, 3) ==
         "pixels as int64: they can be uint8, float16, bfloat16 or float32");
   CHECK(refusal({}, 5) == "an image of 5 channels: must be 1 to 4");

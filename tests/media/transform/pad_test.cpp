@@ -20,7 +20,7 @@ TEST_CASE("a border of one color surrounds the image") {
   }
 }
 
-TEST_CASE("padding makes images square, crops are placed as torchvision places them") {
+TEST_CASE("padding makes images square, crops are placed as by torchvision") {
   const energon::Padding padding = energon::square_padding(10, 7);
   CHECK(padding.left == 0);
   CHECK(padding.right == 0);

@@ -55,7 +55,7 @@ TEST_CASE("random boxes have areas, ratios and places as torchvision's distribut
   CHECK(place == Approx(0.5).margin(0.01));
 }
 
-TEST_CASE("where no random box fits, the largest one in the middle is taken") {
+TEST_CASE("if no random box fits, the largest one in the middle is used") {
   CallRng rng(5);
   CHECK(energon::random_resized_crop_box(rng, 100, 10, {4, 4}) == PixelBox{43, 0, 13, 10});
   CHECK(energon::random_resized_crop_box(rng, 10, 100, {4, 4}) == PixelBox{0, 43, 10, 13});
@@ -73,7 +73,7 @@ TEST_CASE("the boxes of a seed stay the same") {
   CHECK(third == energon::testing::kRandomBoxes[2]);
 }
 
-TEST_CASE("random functions draw what their headers say") {
+TEST_CASE("random functions draw as documented in their headers") {
   CHECK(words_drawn([](CallRng& rng) { energon::draw_between(rng, {2, 2}); }) == 2);
   CHECK(words_drawn([](CallRng& rng) { energon::random_crop_box(rng, 9, 9, 9, 9); }) == 4);
   CHECK(words_drawn([](CallRng& rng) { energon::random_flip(rng, 0); }) == 2);
@@ -99,7 +99,7 @@ TEST_CASE("random crops reach every place") {
   }
 }
 
-TEST_CASE("ranges and sizes that cannot be are refused") {
+TEST_CASE("invalid ranges and sizes are refused") {
   CallRng rng(1);
   CHECK(geometry_refusal([&] {
           energon::draw_between(rng, {2, 1});

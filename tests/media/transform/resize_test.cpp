@@ -42,7 +42,7 @@ std::string refusal(const ImageView& image, const FractionalBox& box, std::int64
 
 }  // namespace
 
-TEST_CASE("resized uint8 images are those of Pillow, with all instruction sets") {
+TEST_CASE("resized uint8 images equal those of Pillow, with all instruction sets") {
   energon::testing::with_all_instructions([] {
     for (const auto& expected : energon::testing::kPillowResizes) {
       energon::Xxh3Stream digest;
@@ -104,8 +104,8 @@ TEST_CASE("a flipped resize has the pixels of the upright one, mirrored") {
   }
 }
 
-TEST_CASE("rows with bytes between them, and boxes at every edge, read only what they may") {
-  // Exactly the bytes of the view, so that a sanitizer sees one too many.
+TEST_CASE("rows with bytes between them, and boxes at every edge, read only allowed bytes") {
+  // Exactly the bytes of the view, so that a sanitizer sees one byte too many.
   for (const int channels : {1, 2, 3, 4}) {
     CAPTURE(channels);
     for (const std::int64_t width : {1, 2, 3, 4, 5, 6, 7, 9, 16, 33}) {
@@ -147,7 +147,7 @@ TEST_CASE("a resizer that is used again gives the same results as a new one") {
   }
 }
 
-TEST_CASE("an image of one level stays that level, whatever the filter and size") {
+TEST_CASE("an image of one level keeps it, with any filter and size") {
   const Pixels pixels(std::size_t{57} * 41 * 3, std::byte{255});
   const ImageView image = energon::image_view(pixels, 57, 41, 3);
   for (const ResizeFilter filter : {ResizeFilter::kNearest, ResizeFilter::kBox,
@@ -174,7 +174,7 @@ TEST_CASE("a tall image that becomes a wide one is refused before memory is allo
              Catch::Contains("would take 4294967296 bytes, the limit is 2147483648"));
 }
 
-TEST_CASE("what cannot be resized is refused with what is wrong") {
+TEST_CASE("invalid resizes are refused with the reason") {
   const Pixels pixels = noise(17, 13, 3);
   const ImageView image = energon::image_view(pixels, 17, 13, 3);
   const double nan = std::nan("");

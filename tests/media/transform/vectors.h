@@ -1,5 +1,5 @@
-// What other programs make of the image noise(width, height, channels), written by make_vectors.py
-// with Pillow 13.0.0, torch 2.13.0+cpu, torchvision 0.29.2+cu132.
+// The results of other programs for the image noise(width, height, channels), written by
+// make_vectors.py with Pillow 13.0.0, torch 2.13.0+cpu, torchvision 0.29.2+cu132.
 
 #pragma once
 

@@ -111,7 +111,7 @@ TEST_CASE("flips, quarter turns and shifts are copies, with the fill around them
   CHECK(warped(image, energon::translation(2, 1), 2, 2, {.fill = {9.4}}) == levels({6, 9, 9, 9}));
 }
 
-TEST_CASE("maps far away show the fill, and those too far are refused") {
+TEST_CASE("maps far away show the fill, and maps too far away are refused") {
   const Pixels pixels = noise(5, 4, 3);
   const ImageView image = energon::image_view(pixels, 5, 4, 3);
   for (const double far : {1e6, -1e8}) {

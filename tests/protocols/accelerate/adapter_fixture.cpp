@@ -81,7 +81,7 @@ std::shared_ptr<SavableDataLoader> UnevenLoaders::loader(int rank, int ranks,
                                                          int workers) const {
   WorkerConfig layout = {.rank = rank, .world_size = ranks, .num_workers = workers};
   layout.logical_shards = 12;
-  layout.division = Division::kEnergon;  // neighbors, so that the ranks differ most
+  layout.division = Division::kEnergon;  // neighbors, so that the ranks differ as much as possible
   return std::make_shared<SavableDataLoader>(
       train_pipeline(dataset_,
                      {.batch_size = batch_size, .shuffle_buffer_size = 7, .repeat = false}),

@@ -1,4 +1,4 @@
-// Adapters over real loaders and over sources of numbers, and verbs for what they deliver.
+// Adapters over real loaders and over sources of numbers, and verbs for their batches.
 
 #pragma once
 
@@ -38,7 +38,7 @@ std::shared_ptr<RegisteredLoader> adapt(AdapterKind kind, std::shared_ptr<BatchS
 /// The rest of the epoch, or the next `limit` batches: the keys of each, joined by commas.
 Texts keys(BatchSource& source, std::size_t limit = SIZE_MAX);
 
-/// All texts from number `begin` on.
+/// All strings from index `begin` on.
 Texts from(const Texts& all, std::size_t begin);
 
 /// The parts of `text` between the separators.
@@ -50,8 +50,8 @@ class RealLoaders {
   std::shared_ptr<SavableDataLoader> loader(int workers, int rank = 0, int ranks = 1,
                                             std::int64_t seed_offset = 0,
                                             std::int64_t checkpoint_every = 1) const;
-  /// A loader whose states depend only on what was delivered: its workers store no later state
-  /// than that of their start.
+  /// A loader whose states depend only on the delivered batches: its workers store only the state
+  /// of their start.
   std::shared_ptr<SavableDataLoader> sparse_loader(int workers) const;
 
  private:
@@ -59,7 +59,7 @@ class RealLoaders {
   std::shared_ptr<const Webdataset> dataset_ = numbered_dataset(folder_, {16, 16, 16, 16});
 };
 
-/// What ranks do to end together.
+/// Options of ranks that end together.
 enum class CommonEnd { kRepeat, kDrop };
 
 /// Loaders over twelve logical shards of 10 or 11 samples: with batches of 2, three ranks have 24,
@@ -70,7 +70,7 @@ class UnevenLoaders {
 
   std::shared_ptr<SavableDataLoader> loader(int rank, int ranks, std::int64_t batch_size = 2,
                                             int workers = 0) const;
-  /// The loader of a rank of `comm` behind an adapter that ends with the other ranks.
+  /// An adapter that ends with the other ranks, over the loader of a rank of `comm`.
   std::shared_ptr<ShardAdapter> ending(Comm& comm, CommonEnd end) const;
   std::shared_ptr<DispatchAdapter> dispatching(Comm& comm, int workers = 0) const;
 

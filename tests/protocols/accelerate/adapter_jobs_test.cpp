@@ -1,4 +1,4 @@
-// Whole jobs behind adapters: the state of the job on one rank, and automatic checkpoints.
+// Whole jobs with adapters: the state of the job on one rank, and automatic checkpoints.
 
 #include <memory>
 #include <optional>
@@ -37,13 +37,13 @@ using energon::testing::texts;
 using energon::testing::UnevenLoaders;
 
 TEST_CASE(
-    "the state of a dispatched job is that of one rank, and any number of ranks can continue it",
+    "the state of a dispatched job belongs to one rank, and any number of ranks can continue it",
     "[protocols][fork]") {
   const UnevenLoaders loaders;
   const TempDir folder;
   const std::string path = folder.file("job.state");
   const auto gathered = [](Comm& comm, const Texts& own) {
-    // In the order in which rank 0 read: by step, then by rank.
+    // In the reading order of rank 0: by step, then by rank.
     std::vector<Texts> ranks;
     for (const std::string& text : comm.all_gather(fmt::format("{}", fmt::join(own, " ")))) {
       ranks.push_back(split(text, ' '));
@@ -65,7 +65,7 @@ TEST_CASE(
     }
     if (job) {
       if (job->ranks.size() != 1) {
-        return "not of one rank";
+        return "expected one rank";
       }
       write_job_state(path, *job);
     }
@@ -98,7 +98,7 @@ TEST_CASE(
              Catch::Contains("one rank of this job reads for all"));
 }
 
-TEST_CASE("jobs behind adapters save by themselves and continue, on other layouts too",
+TEST_CASE("jobs with adapters save automatically and continue, on other layouts too",
           "[protocols][fork]") {
   const UnevenLoaders loaders;
   for (const bool dispatched : {false, true}) {

@@ -1,4 +1,4 @@
-// ACC-17, ACC-20 and ACC-21: what adapters start, own and end.
+// ACC-17, ACC-20 and ACC-21: objects that adapters start, own and end.
 
 #include <signal.h>
 
@@ -83,7 +83,7 @@ TEST_CASE("ACC-17 ranks whose seeds differ agree on one, and constructing starts
   CHECK(seen.size() == 96);
   CHECK(std::set<std::string>(seen.begin(), seen.end()).size() == 96);
 
-  // Adapters do not start the workers of a loader, and neither do questions to them.
+  // Neither adapters nor queries to them start the workers of a loader.
   const RealLoaders loaders;
   for (const AdapterKind kind : kAdapterKinds) {
     CAPTURE(kind);
@@ -133,7 +133,8 @@ TEST_CASE("ACC-20 an adapter dropped in the middle ends its workers", "[distribu
 
 TEST_CASE("ACC-21 adapters have one owner of their position: they can be neither copied nor moved",
           "[distributed][acc]") {
-  // In Python this is about attribute forwarding and pickling; in C++ the compiler refuses copies.
+  // In Python, this concerns attribute forwarding and pickling; in C++, the compiler refuses
+  // copies.
   STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_move_constructible_v<ShardAdapter>);
   STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<DispatchAdapter>);

@@ -1,5 +1,5 @@
-// The positions of adapters in a state: in files, as JSON, as names, and merged with those of other
-// ranks.
+// The positions of adapters in a state: in files, as JSON, in a flat map, and merged with those of
+// other ranks.
 
 #include <memory>
 #include <optional>
@@ -93,7 +93,7 @@ TEST_CASE("the batches left are counted exactly, also after a restore with anoth
   }
 }
 
-TEST_CASE("adapters over adapters know how many batches are left", "[protocols]") {
+TEST_CASE("adapters over adapters count the batches left", "[protocols]") {
   const UnevenLoaders loaders;
   SingleProcessComm comm;
   const auto inner = std::make_shared<ShardAdapter>(loaders.loader(0, 1));

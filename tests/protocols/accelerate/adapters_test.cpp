@@ -113,7 +113,7 @@ TEST_CASE("ACC-14 after the same batches, the source of each adapter has the sam
         const auto adapter = adapt(kind, loaders.sparse_loader(workers), registry);
         keys(*adapter, consumed);
         const SavableDataLoaderState state = adapter->save_state_rank();
-        // Workers save at times of their own, so two different states may stand for one position.
+        // Workers save at different times, so two different states may represent one position.
         if (workers == 0) {
           CHECK(innermost(state) == expected);
         }
@@ -179,7 +179,7 @@ TEST_CASE("ACC-15 two ranks saved at step 2 continue with the rest, indexed and 
           }
           return fmt::format("{} {}", fmt::join(before, " "), fmt::join(resumed, " "));
         });
-        // Before and after the save, on both ranks together, each sample came once.
+        // Before and after the save, both ranks together delivered each sample once.
         std::map<std::string, int> seen;
         for (const auto& report : reports) {
           std::string key;
@@ -250,7 +250,7 @@ TEST_CASE(
       resumed->restore_state_rank(state);
       CHECK(resumed->epoch() == 1);
       CHECK(keys(*resumed) == second_epoch);
-      // Saving has not changed the adapter that was saved.
+      // Saving has not changed the saved adapter.
       CHECK(keys(*adapter).empty());
       CHECK(keys(*adapter) == second_epoch);
     }

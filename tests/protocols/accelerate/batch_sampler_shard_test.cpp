@@ -1,4 +1,4 @@
-// ACC-01 … ACC-05 and ACC-24: which batches of indexes each process gets.
+// ACC-01 … ACC-05 and ACC-24: the batches of indices of each process.
 
 #include <numeric>
 
@@ -47,7 +47,7 @@ Batches run(const Batches& batches, const ShardRule& rule) {
   return got;
 }
 
-// What each process gets of [0, count) in batches of `size`.
+// The batches of each process from [0, count) in batches of `size`.
 std::vector<Batches> deal(std::int64_t count, std::int64_t size, ShardRule rule) {
   std::vector<Batches> all;
   rule.batch_size = size;
@@ -109,7 +109,7 @@ TEST_CASE("ACC-01 whole batches in turn, padded from the first round", "[distrib
   CHECK(deal(0, 3, two) == std::vector<Batches>{{}, {}});
 }
 
-TEST_CASE("ACC-02 each batch cut into equal parts, the last padded from the first",
+TEST_CASE("ACC-02 each batch split into equal parts, the last padded from the first",
           "[distributed][acc]") {
   const ShardRule two = {.processes = 2, .split_batches = true};
   const std::string full0 = "[0,1][4,5][8,9][12,13][16,17]";

@@ -1,4 +1,4 @@
-// How batches are cut and joined.
+// Splitting and joining batches.
 
 #include "protocols/accelerate/batch_slices.h"
 
@@ -50,7 +50,7 @@ TEST_CASE("batches that pad an epoch have no place", "[distributed]") {
   CHECK_FALSE(first.rebuild(unused)[0].place);
 }
 
-TEST_CASE("batches are joined and can be cut anywhere", "[distributed]") {
+TEST_CASE("batches are joined and can be split anywhere", "[distributed]") {
   const std::vector<Sample> batches = {batch({0, 1, 2}), batch({3}), batch({4, 5})};
   CHECK(show(energon::concatenate_batches(batches)) == "[0,1,2,3,4,5]");
   for (std::int64_t begin = 0; begin < 6; ++begin) {
@@ -66,7 +66,7 @@ TEST_CASE("batches are joined and can be cut anywhere", "[distributed]") {
   }
 }
 
-TEST_CASE("mappings are cut and joined field by field", "[distributed]") {
+TEST_CASE("mappings are split and joined field by field", "[distributed]") {
   const auto nested = [](std::vector<std::int64_t> numbers) {
     Sample outer = batch(numbers);
     outer.fields = {{"inner", Mapping(outer.fields)}};

@@ -1,4 +1,4 @@
-// Ranks that end their epochs together, and what they do if one of them fails.
+// Ranks that end their epochs together, and the failure of one of them.
 
 #include <chrono>
 #include <memory>
@@ -132,7 +132,7 @@ TEST_CASE("a state of ranks that end together is refused by ranks that do not", 
   CHECK(keys(same) == keys(even));
 }
 
-TEST_CASE("a failure of one of the ranks that end together reaches the others at once",
+TEST_CASE("a failure of one of the ranks that end together reaches the others immediately",
           "[distributed][fork]") {
   // A source whose size() fails.
   class Failing final : public BatchSource {
@@ -197,8 +197,7 @@ TEST_CASE("a failure of one rank within an epoch reaches the others at the end o
                     text += error_of([&] { keys(adapter); }) + "; ";
                   }
                   text += fmt::format("{} batches; ", comm.rank() == 1 ? 2 : keys(adapter).size());
-                  // Two meetings of all ranks: both throw the same error, and the ranks stay in
-                  // step.
+                  // Two calls of all ranks: both throw the same error, and the ranks stay in step.
                   text += error_of([&] { adapter.next(); }) + "; ";
                   text += error_of([&] { adapter.next(); }) + "; ";
                   adapter.restore_state_rank(start);

@@ -1,4 +1,4 @@
-// ACC-07, ACC-08, ACC-10 and ACC-16: rank 0 reads, all get their part.
+// ACC-07, ACC-08, ACC-10 and ACC-16: rank 0 reads, and all ranks get their part.
 
 #include <algorithm>
 
@@ -42,7 +42,7 @@ std::shared_ptr<BatchSource> on_rank_0(const Comm& comm, std::shared_ptr<BatchSo
   return comm.rank() == 0 ? std::move(source) : nullptr;
 }
 
-// What each rank gets of [0, count) in batches of `size`, and what it is told at the end.
+// The batches of each rank from [0, count) in batches of `size`, and its report at the end.
 Texts dispatch(int ranks, std::int64_t count, std::int64_t size, const DispatchOptions& options) {
   return texts(run_group(ranks, [&](Comm& comm) {
     DispatchAdapter adapter(on_rank_0(comm, numbered_source(count, size)), comm, options);
@@ -155,7 +155,7 @@ TEST_CASE("ACC-08 mismatched batches cannot be dispatched, and every rank learns
                                 Catch::Contains("split_batches") &&
                                 Catch::Contains("ShardAdapter"));
   }
-  // The counterpart of "no device to dispatch to": rank 0 must read, and no other rank may.
+  // The counterpart of "no device to dispatch to": rank 0 must read, and the other ranks must not.
   SingleProcessComm comm;
   CHECK_THAT(error_of([&] { DispatchAdapter(nullptr, comm); }),
              Catch::Contains("invalid_argument") && Catch::Contains("rank 0 reads for all ranks"));
@@ -329,7 +329,7 @@ TEST_CASE("skipping in a dispatcher continues as if nothing had been skipped",
 }
 
 TEST_CASE("groups before the last are never padded", "[distributed][fork]") {
-  // Batches of 4, 3, 4, 4, 1, as a loader with several workers may end.
+  // Batches of 4, 3, 4, 4, 1, a possible end of a loader with several workers.
   const auto source = [] {
     return std::make_shared<ScriptedSource>([](std::int64_t call) -> std::optional<Sample> {
       const std::vector<std::vector<std::int64_t>> batches = {
@@ -384,7 +384,7 @@ TEST_CASE("a failure of the source reaches every rank, and a dead rank ends the 
   CHECK_THAT(dying[1].text, Catch::Contains("error worker_died"));
 }
 
-TEST_CASE("a group that could not be dealt is in the state that is saved then",
+TEST_CASE("a group that could not be dealt is in the state that is saved afterwards",
           "[distributed][fork]") {
   for (const std::int64_t leaves_at : {1, 2, 5}) {
     CAPTURE(leaves_at);

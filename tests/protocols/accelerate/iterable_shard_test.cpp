@@ -1,4 +1,4 @@
-// ACC-06: which elements of a stream each process gets.
+// ACC-06: the elements of a stream for each process.
 
 #include "protocols/accelerate/iterable_shard.h"
 

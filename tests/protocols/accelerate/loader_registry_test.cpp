@@ -1,4 +1,4 @@
-// ACC-19: the stack of the loaders that are being iterated.
+// ACC-19: the stack of loaders being iterated.
 
 #include "protocols/accelerate/loader_registry.h"
 

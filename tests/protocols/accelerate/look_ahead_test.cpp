@@ -1,4 +1,4 @@
-// The look-ahead.
+// Drawing items ahead.
 
 #include "protocols/accelerate/look_ahead.h"
 
@@ -12,7 +12,7 @@ using energon::State;
 
 namespace {
 
-// 0 … length - 1, an end, and again. Counts what it is asked for.
+// Yields 0 … length - 1 and an end, repeatedly. Counts its calls.
 struct Counter {
   std::int64_t length = 5;
   std::int64_t position = 0;
@@ -43,7 +43,7 @@ State at(std::int64_t position, std::int64_t epoch) {
 
 }  // namespace
 
-TEST_CASE("the state is that of the last delivered item, however far ahead was drawn",
+TEST_CASE("the state belongs to the last delivered item, however far ahead was drawn",
           "[distributed]") {
   for (const std::size_t depth : {0, 1, 2, 3, 9}) {
     CAPTURE(depth);

@@ -40,7 +40,7 @@ using energon::testing::UnevenLoaders;
 
 namespace {
 
-// The state of a rank, as a text that a forked rank can return.
+// The state of a rank, as a string that a forked rank can return.
 std::string save(BatchSource& source) { return encode_loader_state(source.save_state_rank()); }
 
 SavableJobState merged(const std::vector<energon::testing::RankReport>& reports) {

@@ -51,7 +51,7 @@ TEST_CASE("ACC-22 two loaders of two ranks have four files in one folder",
   const TempDir folder;
   const auto saved = texts(run_group(2, [&](Comm& comm) {
     Loaders loaders(comm);
-    // The ranks stand at different places, so their files differ.
+    // The ranks are at different places, so their files differ.
     take(loaders.train, 2 + static_cast<std::size_t>(comm.rank()));
     take(loaders.validation, 1);
     save_states(folder.path(), loaders.all, comm.rank());
@@ -88,7 +88,8 @@ TEST_CASE("ACC-22 a loader whose file is missing starts fresh, and its name is r
   CHECK(take(fresh.validation, 1) == "[0,1,2,3]");
 }
 
-TEST_CASE("a state file that is damaged, too new or of another rank is refused", "[distributed]") {
+TEST_CASE("a state file that is damaged, too new or belongs to another rank is refused",
+          "[distributed]") {
   const SavableDataLoaderState state = energon::source_state(
       {"Indexed", {{"epoch", std::int64_t{1}}, {"batches", std::int64_t{2}}}, {}}, {1, 2});
   const std::string bytes = energon::encode_state_file(state, 1, 2);

@@ -8,7 +8,7 @@
 
 namespace energon::testing {
 
-TEST_CASE("A schedule knows its steps", "[protocols]") {
+TEST_CASE("A schedule has its steps", "[protocols]") {
   const CheckpointSchedule every = CheckpointSchedule::every(4, 10);
   std::vector<std::int64_t> steps;
   for (std::int64_t step = 0; step < 20; ++step) {

@@ -13,7 +13,7 @@
 
 namespace energon::testing {
 
-/// That many workers of a rank, and the steps whose states are kept.
+/// The number of workers of a rank, and the steps whose states are kept.
 inline RestartableOptions with_workers(int workers, CheckpointSchedule schedule = {}) {
   return {.loader = {.worker_config = {.num_workers = workers}},
           .run = {.schedule = std::move(schedule)}};

@@ -1,5 +1,5 @@
-// CER-03 … CER-05, CER-14, CER-15 and CER-22: when states of restartable objects are taken, and
-// what is in them. CER-15 is also in tests/energon/checkpoint/rescale_test.cpp.
+// CER-03 … CER-05, CER-14, CER-15 and CER-22: the times and the contents of states of restartable
+// objects. CER-15 is also in tests/energon/checkpoint/rescale_test.cpp.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace {
 
 using Catch::Contains;
 
-// Its state contains what worker_state() says of its worker.
+// Its state contains the result of worker_state() for its worker.
 class Identified : public CountingWorker {
  public:
   using CountingWorker::CountingWorker;
@@ -45,7 +45,7 @@ struct Calls {
   std::atomic<int> load = 0;
   std::atomic<int> deaggregate = 0;
   std::atomic<int> aggregate = 0;
-  std::atomic<int> listed = 0;  // states that aggregate got
+  std::atomic<int> listed = 0;  // states passed to aggregate
   std::atomic<int> lenient = 0;
 };
 using CallTable = std::array<Calls, 4>;
@@ -126,7 +126,7 @@ TEST_CASE("CER-03 states are kept for the steps of the schedule", "[protocols][c
              Contains("0, 5, 10") && Contains("this is step 6"));
 }
 
-TEST_CASE("CER-04 the steps of the workers follow from the step of their rank",
+TEST_CASE("CER-04 the steps of the workers are derived from the step of their rank",
           "[protocols][cer][fork]") {
   const auto [step, expected] = GENERATE(table<std::int64_t, std::vector<std::int64_t>>(
       {{10, {4, 3, 3}}, {7, {4, 3}}, {3, {1, 1, 1, 0}}, {6, {2, 2, 2}}}));
@@ -144,7 +144,7 @@ TEST_CASE("CER-04 the steps of the workers follow from the step of their rank",
   }
 }
 
-TEST_CASE("CER-05 a worker knows its place while its state is taken, and only then",
+TEST_CASE("CER-05 a worker has its place while its state is taken, and only then",
           "[protocols][cer][fork]") {
   CHECK_THAT(error_of([] { worker_state(); }, ErrorCode::kInvalidArgument),
              Contains("within state_dict()"));
@@ -209,9 +209,8 @@ TEST_CASE("CER-14 the functions of an object are called only when its state is n
   }
 }
 
-TEST_CASE(
-    "CER-15 checkpoints of workers may be in any order, but all must be there once, at one step",
-    "[protocols][cer][fork]") {
+TEST_CASE("CER-15 checkpoints of workers may be in any order, but all must occur once, at one step",
+          "[protocols][cer][fork]") {
   RestartableDataLoader loader(counting(1), with_workers(3, CheckpointSchedule({4, 5})));
   take(loader, 5);
   const std::vector<DataLoaderCheckpoint> all = *loader.checkpoints(5);

@@ -1,5 +1,4 @@
-// What goes wrong around a restartable loader: states that are none, failing ranks, workers that
-// end unevenly.
+// Errors of a restartable loader: invalid states, failing ranks, workers that end unevenly.
 
 #include <stdexcept>
 #include <string>
@@ -130,7 +129,7 @@ TEST_CASE("Invalid checkpoints are refused", "[protocols]") {
 
 TEST_CASE("Workers that end unevenly have no state from then on, but lose nothing",
           "[protocols][fork]") {
-  // Worker 0 has one batch an epoch, worker 1 three.
+  // Worker 0 has one batch per epoch, worker 1 has three.
   RestartableOptions options = with_workers(2, CheckpointSchedule::every(1));
   options.run.repeat = false;
   RestartableDataLoader loader(

@@ -167,7 +167,7 @@ TEST_CASE("CER-08 the rest of an epoch starts the next, or is a smaller batch",
   const std::vector<std::string> two_epochs = {"0 1 2 3", "4 5 6 7", "8 9",
                                                "0 1 2 3", "4 5 6 7", "8 9"};
   CHECK(MapJob(keep, 1, 0, {}).steps(6) == two_epochs);
-  // The workers of two ranks share the stream also where an epoch ends.
+  // The workers of two ranks also share the stream at the end of an epoch.
   CHECK(MapJob(keep, 2, 0, {}).steps(3) == two_epochs);
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("CER-12 strict refuses with every difference, lenient takes the positi
     CHECK_THAT(strict(changed), Contains("version 7") && Contains("reads version 1"));
     CHECK_THAT(error_of([&] { lenient(changed); }, ErrorCode::kMismatch), Contains("version 7"));
   }
-  SECTION("a position that is none") {
+  SECTION("an invalid position") {
     StateDict changed = state;
     changed["samples_streamed"] = "many";
     CHECK_THAT(strict(changed), Contains("'samples_streamed' is \"many\""));

@@ -1,5 +1,5 @@
-// Acceptance tests of the iterable restartable object, which runs pipelines: CER-10, CER-11; and of
-// the loader's own state through the protocol.
+// Acceptance tests of the iterable restartable object, which runs pipelines (CER-10, CER-11), and
+// of the loader's own state through the protocol.
 
 #include "protocols/cerebras/restartable_stream.h"
 
@@ -59,7 +59,7 @@ std::vector<std::string> take_keys(Loader& loader, int batches) {
   return taken;
 }
 
-// The shards that the workers of a job go on with.
+// The shards with which the workers of a job continue.
 std::vector<int> rotation(const StateDict& state, int workers, const PipelineFactory& pipeline) {
   HeapBufferPool memory;
   std::vector<int> shards;
@@ -137,7 +137,7 @@ TEST_CASE("CER-11 another number of workers is refused with both numbers, or sta
   CHECK(take_keys(reset, 6) == start);
 }
 
-TEST_CASE("A stream refuses states of other data, and invalid states", "[protocols][cer]") {
+TEST_CASE("A stream refuses invalid states and states of other data", "[protocols][cer]") {
   RestartableDataLoader loader = stream_loader(numbers(600, 4), 0);
   take_keys(loader, 3);
   const StateDict state = loader.state_dict();
@@ -217,7 +217,7 @@ TEST_CASE("The loader's own state works with the protocol, on any layout",
       seen.push_back(take_keys(rank, 1).front());
     }
   }
-  // In any order, as text.
+  // In any order, as strings.
   const StateDict job = StateDict::parse(
       two[0].aggregate_state_dict(std::vector{two[1].state_dict(), two[0].state_dict()}).dump());
   std::vector<RestartableRank> three;
@@ -277,7 +277,7 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
   RestartableStream same = stream(pipeline);
   same.load_state_dict(part, Strictness::kStrict);
   CHECK(take_keys(same, 3) == take_keys(saved, 3));
-  // Other names, or another index of the same shards.
+  // Other names or another index of the same shards.
   RestartableStream renamed = stream(numbers(600, 4, 0, "r"));
   CHECK_THAT(
       error_of([&] { renamed.load_state_dict(part, Strictness::kStrict); }, ErrorCode::kMismatch),
@@ -297,7 +297,7 @@ TEST_CASE("A part of a stream is refused with other data, also without the state
                  },
                  ErrorCode::kMismatch),
              Contains("shard 0: dataset.config: ") && Contains("shard 1: dataset.config: "));
-  // The parts of the state of a job do not say.
+  // The parts of the state of a job do not contain this.
   StateDict old = part;
   old.erase("dataset");
   stream(numbers(600, 4, 0, "r")).load_state_dict(old, Strictness::kStrict);
@@ -312,7 +312,7 @@ TEST_CASE("X-11 changed data is refused by name, and accepted if not strict",
   CHECK_THAT(
       error_of([&] { changed.load_state_dict(state, Strictness::kStrict); }, ErrorCode::kMismatch),
       Contains("shard_counts[0]: 300, expected 320"));
-  // What does not fit is refused in any case; what is only called otherwise is not.
+  // Data that does not fit is always refused; data with other names is not.
   CHECK_THAT(
       error_of([&] { changed.load_state_dict(state, Strictness::kLenient); }, ErrorCode::kMismatch),
       Contains("open slice 0"));

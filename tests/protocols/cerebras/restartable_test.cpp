@@ -1,6 +1,6 @@
-// Acceptance tests of the restartable protocol: CER-01, CER-02, CER-16 … CER-19, CER-21. Those of
-// its checkpoints are in restartable_checkpoints_test.cpp, those of its map-style and its iterable
-// implementation in restartable_map_test.cpp and restartable_stream_test.cpp.
+// Acceptance tests of the restartable protocol: CER-01, CER-02, CER-16 … CER-19, CER-21. The tests
+// of its checkpoints are in restartable_checkpoints_test.cpp, those of its map-style and its
+// iterable implementations in restartable_map_test.cpp and restartable_stream_test.cpp.
 
 #include <cstdint>
 #include <optional>
@@ -77,7 +77,7 @@ auto sized(std::vector<std::int64_t> sizes) {
   };
 }
 
-// Saves and merges states in a form of its own.
+// Saves and merges states in its own form.
 class Diary {
  public:
   explicit Diary(const WorkerIdentity& worker) : worker_(worker) {}
@@ -130,7 +130,7 @@ TEST_CASE("CER-01 an object with all four functions is restartable, others are r
 
 TEST_CASE("CER-02 strictness is taken by load and deaggregate, or by neither", "[protocols][cer]") {
   STATIC_REQUIRE_FALSE(Restartable<StrictLoadOnly>);
-  // Nor is it accepted as an object without states: such an input does not compile.
+  // It is not accepted as an object without states, either: such an input does not compile.
   STATIC_REQUIRE_FALSE(
       std::is_constructible_v<RestartableDataLoader, Input<StrictLoadOnly>, RestartableOptions>);
   STATIC_REQUIRE(std::is_constructible_v<RestartableDataLoader, Input<Plain>, RestartableOptions>);
@@ -205,7 +205,7 @@ TEST_CASE("CER-19 a finite object is restarted, and an empty one is an error",
   CHECK(next_key(finite) == "0:2");
 }
 
-TEST_CASE("CER-21 users define what a state is and how states are merged",
+TEST_CASE("CER-21 users define the form of a state and how states are merged",
           "[protocols][cer][fork]") {
   const auto input = [](const PipelineContext& context) { return Diary(worker_identity(context)); };
   RestartableDataLoader loader(input, with_workers(2, CheckpointSchedule({3})));

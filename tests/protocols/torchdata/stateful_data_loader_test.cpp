@@ -1,4 +1,4 @@
-// SDL-01, SDL-02, SDL-05, SDL-13 and SDL-14: stateful loaders that were interrupted go on
+// SDL-01, SDL-02, SDL-05, SDL-13 and SDL-14: stateful loaders that were interrupted continue
 // identically. SDL-03 is in stateless_source_test.cpp, SDL-10 in stateful_errors_test.cpp.
 
 #include "protocols/torchdata/stateful_data_loader.h"
@@ -42,7 +42,7 @@ using energon::testing::uneven_workers;
 
 namespace {
 
-// A sampler with a state of its own: thirty random numbers an epoch, from one generator.
+// A sampler with its own state: thirty random numbers per epoch, from one generator.
 class RandomNumbers final : public BatchSource {
  public:
   std::optional<Sample> next() override {
@@ -133,7 +133,7 @@ TEST_CASE("SDL-02 map-style data continues identically, whatever the sampler", "
   }
 }
 
-// Where a state stands: without how it gets there, as a loader that replayed batches keeps a newer
+// The place of a state, without its snapshot, because a loader that replayed batches keeps a newer
 // snapshot than one that was not interrupted.
 Dict place_of(Dict state) {
   if (state.is_object() && state.contains("offset")) {
@@ -152,7 +152,7 @@ Dict place_of(Dict state) {
 }
 
 TEST_CASE(
-    "SDL-05 a second save is at the place of the uninterrupted loader, however rare snapshots are",
+    "SDL-05 a second save is at the place of the uninterrupted loader, with any snapshot interval",
     "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     for (const std::int64_t every : {0, 1, 17}) {

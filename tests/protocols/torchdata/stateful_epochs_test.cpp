@@ -21,7 +21,7 @@ using energon::testing::take;
 using energon::testing::uneven_workers;
 using energon::testing::worker_pids;
 
-TEST_CASE("SDL-04 the state at step 0 continues with the epoch, that at the end with the next",
+TEST_CASE("SDL-04 the state at step 0 continues with the epoch, the state at the end with the next",
           "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     CAPTURE(workers);
@@ -67,7 +67,7 @@ TEST_CASE("SDL-11 after the last batch only the end follows, and after the end a
   }
 }
 
-TEST_CASE("SDL-12 two epochs, a load and two epochs are four", "[protocols][sdl][fork]") {
+TEST_CASE("SDL-12 two epochs, a load and two epochs equal four epochs", "[protocols][sdl][fork]") {
   const auto shuffled = shuffled_batches();
   const auto check = [](const std::function<std::unique_ptr<StatefulDataLoader>()>& fresh) {
     const auto uninterrupted = fresh();

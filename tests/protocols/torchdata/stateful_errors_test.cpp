@@ -62,7 +62,7 @@ TEST_CASE("SDL-10 errors of a worker's start and of a pipeline arrive unchanged"
       const auto [code, text] = failure_of([&] { take(*loader); });
       CHECK(code == (foreign ? ErrorCode::kUserFunction : ErrorCode::kCorruptData));
       CHECK_THAT(text, Catch::Contains("item 3 is odd"));
-      loader->iterate();  // begins the epoch again
+      loader->iterate();  // restarts the epoch
       CHECK(take(*loader, 3).size() == 3);
     }
   }

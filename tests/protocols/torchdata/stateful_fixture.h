@@ -25,27 +25,27 @@ using Batches = std::vector<std::string>;
 
 /// The keys of a batch, joined by commas.
 std::string keys_of(const Sample& batch);
-/// The rest of the pass, at most `limit` batches; if there are fewer, its end was reported.
+/// The rest of the pass, at most `limit` batches. If there are fewer, the end was reported.
 Batches take(StatefulDataLoader& loader, std::size_t limit = SIZE_MAX);
-/// A whole pass, begun here.
+/// A whole pass, started here.
 Batches pass(StatefulDataLoader& loader);
-/// All but the first `count`.
+/// All except the first `count`.
 Batches after(const Batches& batches, std::size_t count);
 
 /// The states of the workers in the state of a loader over pipelines.
 const Dict& checkpoints(const Dict& dict);
 
-/// What `dict` is after it was written as text and read again.
+/// The result of writing `dict` as text and reading it.
 Dict through_text(const Dict& dict);
 
-/// GrowingDatasets: without workers one of 137 samples, of three workers 0, 100 and 37, else 20
-/// each. In batches, or single.
+/// GrowingDatasets: one of 137 samples without workers; 0, 100 and 37 for three workers; otherwise
+/// 20 each. In batches or single.
 PipelineFactory uneven_workers(std::optional<std::int64_t> batch_size = std::nullopt);
 
 /// Shuffled batches of four of 100 samples, which end.
 PipelineFactory shuffled_batches();
 
-/// A loader over `pipeline` on that many workers.
+/// A loader over `pipeline` with this number of workers.
 std::unique_ptr<StatefulDataLoader> make(PipelineFactory pipeline, int workers,
                                          const StatefulOptions& options = {});
 void resume(StatefulDataLoader& loader, const Dict& dict);
@@ -53,7 +53,7 @@ void resume(StatefulDataLoader& loader, const Dict& dict);
 /// The code and text of the Error that `call` throws.
 std::pair<ErrorCode, std::string> failure_of(const std::function<void()>& call);
 
-/// Map-style data: 100 indexes in batches of seven, with their numbers as keys.
+/// Map-style data: 100 indices in batches of seven, with their numbers as keys.
 std::shared_ptr<IndexedSource> indexed(std::optional<std::uint32_t> shuffle_seed);
 
 /// Process ids of the workers of a loader over pipelines.

@@ -1,4 +1,4 @@
-// SDL-06 … SDL-09: what a state is, whatever happens to its loader before and after; adapters as
+// SDL-06 … SDL-09: states, regardless of earlier and later events of their loader; adapters as
 // sources.
 
 #include <algorithm>
@@ -40,7 +40,8 @@ using energon::testing::through_text;
 using energon::testing::uneven_workers;
 using energon::testing::worker_pids;
 
-TEST_CASE("SDL-06 a state before the first pass, and after a load only", "[protocols][sdl][fork]") {
+TEST_CASE("SDL-06 a state before the first pass, and right after a load",
+          "[protocols][sdl][fork]") {
   for (const int workers : {0, 3}) {
     CAPTURE(workers);
     const auto loader = make(uneven_workers(7), workers);
@@ -60,7 +61,7 @@ TEST_CASE("SDL-06 a state before the first pass, and after a load only", "[proto
   }
 }
 
-TEST_CASE("SDL-07 a state of another number of workers is an error at iterate()",
+TEST_CASE("SDL-07 a state for another number of workers is an error at iterate()",
           "[protocols][sdl][fork]") {
   for (const auto& [from, to] : {std::pair{0, 3}, {3, 0}, {3, 2}}) {
     CAPTURE(from, to);
@@ -86,7 +87,7 @@ TEST_CASE("SDL-07 a state of another number of workers is an error at iterate()"
   }
 }
 
-TEST_CASE("SDL-08 a state that grows is not changed later, and comes back with its own length",
+TEST_CASE("SDL-08 a state that grows is not changed later, and is restored with its own length",
           "[protocols][sdl][fork]") {
   const auto seen = [](const Dict& dict) {
     std::size_t sum = 0;

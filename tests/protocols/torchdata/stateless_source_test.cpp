@@ -1,4 +1,4 @@
-// SDL-03: functions without a state, behind a stateful loader.
+// SDL-03: functions without a state, as the source of a stateful loader.
 
 #include "protocols/torchdata/stateless_source.h"
 
@@ -23,7 +23,7 @@ using energon::testing::through_text;
 
 namespace {
 
-// Epochs of `size` batches; counts those that were made.
+// Epochs of `size` batches. Counts the batches made.
 std::shared_ptr<StatelessSource> counted_source(std::int64_t size,
                                                 std::shared_ptr<std::int64_t> made) {
   return std::make_shared<StatelessSource>([size, made] {

@@ -1,12 +1,12 @@
-"""Trains the models of this folder and writes what spm_encode makes of texts.
+"""Trains the models of this folder and writes the results of spm_encode for strings.
 
     python3 make_models.py
 
 Needs spm_train and spm_encode (Debian: sentencepiece 0.1.97). Models:
 
-    unigram.model   160 pieces; rules of normalisation (full-width letters, "æ", "fi" as one character);
+    unigram.model   160 pieces; rules of normalization (full-width letters, "æ", "fi" as one character);
                     <pad>; the user's symbols <image> and <image_2>
-    bpe.model       380 pieces, with all 256 bytes, so that no text has an unknown token
+    bpe.model       380 pieces, with all 256 bytes, so that no string has an unknown token
 """
 
 import json
@@ -53,7 +53,7 @@ def train(folder, name, *options):
 
 
 def expected(name):
-    # One run for each text, because an empty line is a text, too.
+    # One run for each string, because an empty line is a string, too.
     def ids(text):
         return [int(i) for i in run("spm_encode", f"--model={HERE / name}.model", "--output_format=id",
                                     text=text + "\n").split()]
