@@ -18,11 +18,7 @@
 namespace energon {
 
 static_assert(std::endian::native == std::endian::little,
-<<<<<<< HEAD:io/byte_codec.h
               "fields are little-endian and are read and written as they are");
-=======
-              "fields are copied in their memory representation");
->>>>>>> language_media:energon/state/byte_codec.h
 
 class ByteWriter {
  public:
