@@ -196,7 +196,7 @@ def test_unknown_options(texts: str) -> None:
         (lambda: make(texts, handler=print), r"WebDataset\(\) has no option 'handler'.*on_error"),
         (lambda: make(texts, nodesplitter=None), "its own share"),
         (lambda: make(texts, cache_size=1), "nothing to cache"),
-        (lambda: base.shuffle(3, initial=2), r"shuffle\(\) has no option 'initial'.*places"),
+        (lambda: base.shuffle(3, initial=2), r"shuffle\(\) has no option 'initial'.*references"),
         (lambda: base.decode("rgb", post=[]), "after decode"),
         (lambda: base.decode("rgb", partial=True), "decode.. leaves unknown parts"),
         (lambda: base.map(len, handler=print), "on_error"),
