@@ -13,6 +13,7 @@
 #include "io/bytes.h"
 #include "media/image/image_decoder.h"
 #include "media/transform/normalize.h"
+#include "media/transform/pixels.h"
 #include "media/transform/resize.h"
 
 namespace energon::bench {
