@@ -187,9 +187,9 @@ def test_sort_pools_of_augmented_encoders(texts: str) -> None:
 
 
 def test_a_cost_and_a_pool_need_each_other(texts: str) -> None:
-    with pytest.raises(ValueError, match="sort_pool_size= needs .*override sample_cost"):
+    with pytest.raises(ValueError, match="sort_pool_size needs .*override sample_cost"):
         loader_of(texts, Numbers(), sort_pool_size=10)
-    with pytest.raises(ValueError, match="sample_cost.* set sort_pool_size="):
+    with pytest.raises(ValueError, match="sample_cost.* set sort_pool_size"):
         loader_of(texts, Sorted())
 
 
