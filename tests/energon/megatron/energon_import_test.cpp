@@ -198,7 +198,7 @@ TEST_CASE("A tree whose numbers contradict each other is refused with its place"
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_epoch_count"] = 1; }),
              Contains("Energon's generator is at another"));
   CHECK_THAT(refused_after([](Json& rank) { leaf_of(rank)["_pending_slice_indexes"] = {1}; }),
-             Contains("elsewhere"));
+             Contains("at another position"));
   CHECK_THAT(
       refused_after([](Json& rank) { leaf_of(rank)["_pending_slices_offset"] = 500'000'000; }),
       Contains("opened 500000000 slices") && Contains("check the data"));

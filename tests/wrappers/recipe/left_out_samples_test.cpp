@@ -201,7 +201,7 @@ class RandomJob {
             return sample;
           }}};
     }
-    const auto kind = draw(random_, 0, 5);
+    const auto kind = draw(random_, 0, 6);
     has_filter_ = kind == 0;
     if (kind == 1) {
       encoder.encode_sample = several(faults(random_, "flat map"));
@@ -211,7 +211,7 @@ class RandomJob {
     } else if (random_() % 2 == 0) {
       encoder.encode_sample = look(faults(random_, "encode"));
     }
-    if (kind == 4) {
+    if (kind == 6) {
       options.sort_pool_size = draw(random_, 2, 9);
       encoder.cost = [cost = faults(random_, "cost")](const Sample& sample) {
         cost.look_at(sample.keys.front());

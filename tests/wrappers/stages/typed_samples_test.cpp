@@ -100,7 +100,7 @@ TEST_CASE("the first alternative that the sample has is used", "[wrappers][typed
                        Catch::Contains("'json[x]' (no 'x' among a, n, 0, t)") &&
                        Catch::Contains("'json[a][b][9]'") &&
                        Catch::Contains("'cls' (no such part)") &&
-                       Catch::Contains("it has json, txt, bad.json") &&
+                       Catch::Contains("field map: json, txt, bad.json") &&
                        Catch::Contains("sample: the key"));
 }
 
