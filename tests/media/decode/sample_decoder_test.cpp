@@ -62,7 +62,7 @@ TEST_CASE("images have the mode that was asked for, or stay bytes", "[media][sam
   CHECK(image.data.text() == "\xFF\0\0\xFF"sv);
   CHECK(stays(decoded("png", kRedPixel, {.image = ""})));
   CHECK_THAT(error_of([] { SampleDecoder({.image = "rgb16"}); }, ErrorCode::kInvalidArgument),
-             Catch::Contains("no image mode 'rgb16'") && Catch::Contains("torchrgb8"));
+             Catch::Contains("unknown image mode 'rgb16'") && Catch::Contains("torchrgb8"));
 }
 
 TEST_CASE("content is guessed where the name says nothing, if it is to be",
