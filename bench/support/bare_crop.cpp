@@ -9,6 +9,8 @@
 
 #include <jpeglib.h>
 
+#include "media/transform/pixels.h"
+
 namespace energon::bench {
 namespace {
 

@@ -73,10 +73,10 @@ struct Signature {
   ContentKind kind;
 };
 
-// The offset of what says of which kind a RIFF file is.
+// The offset of the form type in a RIFF file.
 constexpr std::size_t kInRiff = 8;
 
-// Those of the formats' specifications.
+// From the specifications of the formats.
 constexpr std::array kSignatures = {
     Signature{0, "\xFF\xD8\xFF"sv, ContentKind::kImage},       // JPEG
     Signature{0, "\x89PNG\r\n\x1A\n"sv, ContentKind::kImage},  // PNG
@@ -150,8 +150,8 @@ std::optional<ImageDecoder> image_decoder(const SampleDecoderOptions& options) {
   std::optional<ImageOptions> image = image_options_of_mode(options.image);
   if (!image) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("there is no image mode '{}'; the modes are {}",
-                            printable(options.image), fmt::join(image_mode_names(), ", ")));
+                fmt::format("unknown image mode '{}'; supported: {}", printable(options.image),
+                            fmt::join(image_mode_names(), ", ")));
   }
   image->limits = options.limits;
   return ImageDecoder(*image);

@@ -29,38 +29,38 @@
 
 namespace energon {
 
-// --- What threads share ---
+// --- State shared by threads ---
 
 namespace {
 
-/// What one job, a shard or some files, adds to the report. Filled by one thread.
+/// The contribution of one job (a shard or some files) to the report. Filled by one thread.
 struct MediaShare {
-  MediaMetadataReport counts = {};  ///< and the unreadable parts
+  MediaMetadataReport counts = {};  ///< counts and unreadable parts
   std::set<std::string, std::less<>> part_names = {};
 
   void add_part_name(std::string_view name);
 };
 
-/// What the threads of a run over media share: the rows they find, the progress, and an early end.
+/// State shared by the threads of a run: the rows found, the progress, and whether to stop.
 class MediaCollector {
  public:
   using AddRow = std::function<void(const std::string& name, const MediaMetadata&)>;
 
-  /// `start` has the totals of the progress. `add_row` is called from one thread at a time. `path`
-  /// is named in errors; it and `options` must outlive the collector.
+  /// `start` contains the totals of the progress. `add_row` is called by one thread at a time.
+  /// `path` is for error messages; it and `options` must outlive the collector.
   MediaCollector(const std::string& path, const MediaMetadataOptions& options,
                  const MediaMetadataProgress& start, AddRow add_row);
 
-  /// Calls `read` for each of `jobs`, in threads, and sums up. After an error the others are not
-  /// begun. Throws the first error; kCancelled if options.stop was requested.
+  /// Calls `read` for each of `jobs`, in threads, and adds up the reports. Starts no job after an
+  /// error. Throws the first error; kCancelled if options.stop was requested.
   MediaMetadataReport collect(std::int64_t jobs,
                               const std::function<void(std::int64_t job, MediaShare&)>& read);
 
   // For jobs.
 
-  /// Whether to go on: false after an error in another job. Throws Error (kCancelled).
+  /// Whether to continue: false after an error in another job. Throws Error (kCancelled).
   bool goes_on() const;
-  /// Takes what was read of the part `name` of `shard`. Thread-safe.
+  /// Records the result for the part `name` of `shard`. Thread-safe.
   void take(const std::string& name, std::string_view shard, const PartMedia& media,
             MediaShare& share);
   /// Adds to the progress. Thread-safe.
@@ -147,7 +147,7 @@ void MediaCollector::run_job(std::int64_t job,
 
 bool MediaCollector::goes_on() const {
   if (options_.stop.stop_requested()) {
-    throw Error(ErrorCode::kCancelled, "stopped; the dataset is as it was before", {.path = path_});
+    throw Error(ErrorCode::kCancelled, "stopped; the dataset was not changed", {.path = path_});
   }
   return !has_failed_;
 }
@@ -200,8 +200,8 @@ void MediaCollector::report_progress() const {
 
 namespace {
 
-// Of a large folder, many files are one job, so that the index is not opened for each of them; of a
-// small one, few, so that all threads have some.
+// Many files per job in a large folder, so that the index is not opened for each file; few in a
+// small one, so that all threads have work.
 std::size_t files_of_job(std::size_t files) {
   constexpr std::size_t kMost = 256;
   constexpr std::size_t kLeastJobs = 128;
@@ -209,7 +209,7 @@ std::size_t files_of_job(std::size_t files) {
 }
 
 std::string_view extension_of(std::string_view name) {
-  const std::string_view last = name.substr(name.rfind('/') + 1);  // npos: all of it
+  const std::string_view last = name.substr(name.rfind('/') + 1);  // all of it if npos
   const std::size_t dot = last.rfind('.');
   return dot == std::string_view::npos || dot == 0 ? std::string_view() : last.substr(dot + 1);
 }
@@ -244,7 +244,7 @@ class FolderMediaRun {
   }
 
  private:
-  // The files of one job, from `begin`. In any thread.
+  // Reads the files of one job, from `begin`. Called in any thread.
   void read_files(std::size_t begin, MediaShare& share) {
     const std::size_t end = std::min(begin + files_of_job_, names_.size());
     std::optional<MediaIndex> index;
@@ -269,7 +269,7 @@ class FolderMediaRun {
   const std::string& path_;
   const MediaFilter& filter_;
   const MediaMetadataOptions& options_;
-  FolderMediaUpdate update_;  // add() from one thread at a time
+  FolderMediaUpdate update_;  // add() is called by one thread at a time
   const std::vector<std::string> names_;
   const std::size_t files_of_job_;
   MediaCollector collector_;
@@ -319,7 +319,7 @@ class ShardMediaRun {
     return static_cast<std::int64_t>(update_.info().shards.size());
   }
 
-  // In any thread.
+  // Called in any thread.
   void read_shard(std::size_t i, MediaShare& share) {
     const ShardFile shard = open_prepared_shard(
         path_, update_.info(), i, {.needs_checksums = false, .cache_dir = options_.cache_dir});
@@ -350,7 +350,7 @@ class ShardMediaRun {
   const std::string& path_;
   const MediaFilter& filter_;
   const MediaMetadataOptions& options_;
-  MediaUpdate update_;  // add() from one thread at a time
+  MediaUpdate update_;  // add() is called by one thread at a time
   MediaCollector collector_;
 };
 

@@ -92,16 +92,16 @@ inline constexpr std::size_t kMostUnreadableNamed = 20;
 
 struct MediaMetadataReport {
   std::int64_t shards = 0;
-  std::int64_t files = 0;                              ///< of a folder of files: of all kinds
-  std::int64_t parts = 0;                              ///< of shards: of all kinds
+  std::int64_t files = 0;                              ///< files of all kinds in a folder of files
+  std::int64_t parts = 0;                              ///< parts of all kinds in shards
   std::int64_t images = 0;                             ///< stored
   std::int64_t av = 0;                                 ///< stored: sound and video
   std::int64_t kept = 0;                               ///< already had metadata (keep_existing)
   std::int64_t unreadable = 0;                         ///< damaged or unsupported
-  std::uint64_t bytes = 0;                             ///< read
+  std::uint64_t bytes = 0;                             ///< bytes read
   std::vector<UnreadableMedia> unreadable_named = {};  ///< the first, in the order of the data
-  /// Distinct names of parts of all kinds, sorted, the first 50 found. Of files: the text after the
-  /// last dot.
+  /// Distinct names of parts of all kinds, sorted, the first 50 found. For files, the text after
+  /// the last dot of their names.
   std::vector<std::string> part_names = {};
 
   /// All parts that the filter accepted.

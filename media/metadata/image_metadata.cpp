@@ -20,13 +20,13 @@
 namespace energon {
 namespace {
 
-/// Numbers in the header of a file, at places that the file itself names.
+/// Reads numbers in the header of a file, at offsets that the file itself contains.
 ///
-/// Reads within `bytes`, which must outlive it. Functions throw Error (kCorruptData) with the place
+/// Reads from `bytes`, which must outlive it. Functions throw Error (kCorruptData) with the offset
 /// if the file ends before the number.
 class HeaderBytes {
  public:
-  /// `format` names the file in messages: "TIFF".
+  /// `format` names the file in messages, such as "TIFF".
   HeaderBytes(ByteView bytes, const char* format, bool is_little_endian)
       : bytes_(bytes), format_(format), is_little_endian_(is_little_endian) {}
 
@@ -40,8 +40,8 @@ class HeaderBytes {
   std::uint64_t number(std::uint64_t at, unsigned size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the {} ends at byte {}, but its header goes on at byte {}", format_,
-                              bytes_.size(), at));
+                  fmt::format("the {} ends at byte {}, but its header continues at byte {}",
+                              format_, bytes_.size(), at));
     }
     std::uint64_t value = 0;
     for (unsigned i = 0; i < size; ++i) {
@@ -63,15 +63,15 @@ class HeaderBytes {
 
 namespace {
 
-/// What the first directory of a TIFF says of its image (TIFF 6.0, BigTIFF), and what Pillow calls
-/// such an image.
+/// The image described by the first directory of a TIFF (TIFF 6.0, BigTIFF), with Pillow's name of
+/// its mode.
 struct TiffHeader {
-  std::int64_t width = 0;  ///< of the image as it is shown: its orientation is applied
+  std::int64_t width = 0;  ///< after the orientation is applied
   std::int64_t height = 0;
   std::string mode = {};
 };
 
-// More values than any image that has a mode.
+// More values than any image with a mode has.
 constexpr std::uint64_t kMostTagValues = 16;
 
 enum class TiffTag : std::uint16_t {
@@ -103,7 +103,7 @@ class TiffDirectory {
     }
   }
 
-  // The values of a tag that has whole numbers; nothing if there is no such tag.
+  // The values of a tag with integers, or an empty vector if there is no such tag.
   std::vector<std::uint64_t> values(TiffTag tag) const {
     for (std::uint64_t i = 0; i < count_; ++i) {
       const std::uint64_t at = begin_ + i * entry_bytes();
@@ -127,8 +127,7 @@ class TiffDirectory {
     const std::uint64_t count = is_big_ ? bytes_.u64(entry + 4) : bytes_.u32(entry + 4);
     if (size == 0 || count > kMostTagValues) {
       throw Error(ErrorCode::kCorruptData,
-                  fmt::format("the TIFF's tag {} has {} values of type {}, expected a few whole "
-                              "numbers",
+                  fmt::format("the TIFF's tag {} has {} values of type {}, expected a few integers",
                               bytes_.u16(entry), count, bytes_.u16(entry + 2)));
     }
     const unsigned inside = is_big_ ? 8 : 4;
@@ -143,7 +142,7 @@ class TiffDirectory {
     return values;
   }
 
-  // BYTE, SHORT, LONG, LONG8; 0: others.
+  // The size of BYTE, SHORT, LONG and LONG8; 0 for other types.
   static unsigned value_bytes(unsigned type) {
     return type == 1 ? 1U : type == 3 ? 2U : type == 4 ? 4U : type == 16 ? 8U : 0U;
   }
@@ -154,13 +153,13 @@ class TiffDirectory {
   std::uint64_t count_ = 0;
 };
 
-// What decides the mode. All samples have the same number of bits.
+// The properties that determine the mode. All samples have the same number of bits.
 struct TiffSamples {
   std::uint64_t photometric = 0;
   std::uint64_t format = 1;  // 1 unsigned, 2 signed, 3 floating-point
   std::uint64_t bits = 1;
   std::size_t count = 1;
-  std::vector<std::uint64_t> extra = {};  // meanings of those after the colors
+  std::vector<std::uint64_t> extra = {};  // meanings of the samples after the colors
 };
 
 enum class TiffOrder : std::uint8_t { kAny, kLittle, kBig };
@@ -170,12 +169,12 @@ struct TiffMode {
   std::uint8_t format;
   std::uint8_t bits;
   std::uint8_t count;
-  std::string_view extra;  // a digit for each
+  std::string_view extra;  // one digit per extra sample
   std::string_view mode;
   TiffOrder order = TiffOrder::kAny;
 };
 
-// Pillow's table of modes, without what does not change the mode.
+// Pillow's table of modes, without properties that do not affect the mode.
 constexpr std::array kTiffModes = {
     TiffMode{0, 1, 1, 1, "", "1"},
     TiffMode{0, 1, 2, 1, "", "L"},
@@ -234,7 +233,7 @@ constexpr std::uint64_t kUncompressed = 1;
 constexpr std::uint64_t kOldJpeg = 6;
 constexpr std::uint64_t kYCbCr = 6;
 
-// Drops what stands after the samples, and planes of unknown meaning, as Pillow does.
+// Drops values after the samples, and planes of unknown meaning, as Pillow does.
 void drop_unused(const TiffDirectory& tags, std::vector<std::uint64_t>& bits,
                  TiffSamples& samples) {
   const std::vector<std::uint64_t>& extra = samples.extra;
@@ -285,7 +284,7 @@ std::string mode_of_tiff(const TiffSamples& samples, bool is_little_endian, bool
     if (mode.photometric == samples.photometric && mode.format == samples.format &&
         mode.bits == samples.bits && mode.count == samples.count && mode.extra == extra &&
         (mode.order == TiffOrder::kAny || mode.order == order)) {
-      // Codecs give YCbCr as RGB.
+      // Codecs convert YCbCr to RGB.
       return mode.photometric == kYCbCr && is_compressed ? "RGB" : std::string(mode.mode);
     }
   }
@@ -295,8 +294,8 @@ std::string mode_of_tiff(const TiffSamples& samples, bool is_little_endian, bool
                           samples.count, samples.bits, samples.photometric, samples.format, extra));
 }
 
-/// Reads tags only. Requires: `encoded` begins with the signature of a TIFF. Throws Error:
-/// kCorruptData, kUnsupported for samples that Pillow has no mode for.
+/// Reads only tags. Requires: `encoded` begins with the signature of a TIFF. Throws Error:
+/// kCorruptData; kUnsupported for samples without a mode in Pillow.
 TiffHeader read_tiff_header(ByteView encoded) {
   const TiffDirectory tags(encoded);
   const std::uint64_t width = tags.value(TiffTag::kWidth, 0);
@@ -324,13 +323,13 @@ TiffHeader read_tiff_header(ByteView encoded) {
 
 namespace {
 
-// The components that the frame header (SOF0 to SOF15, but for DHT, JPG and DAC) names.
+// The number of components in the frame header (SOF0 to SOF15, except DHT, JPG and DAC).
 int jpeg_components(ByteView encoded) {
   const HeaderBytes bytes(encoded, "JPEG", false);
   std::uint64_t at = 2;
   while (true) {
     if (bytes.u8(at) != 0xFF || bytes.u8(at + 1) == 0xFF || bytes.u8(at + 1) == 0) {
-      ++at;  // fill bytes, and what lies between segments
+      ++at;  // fill bytes, and bytes between segments
       continue;
     }
     const unsigned marker = bytes.u8(at + 1);
@@ -347,7 +346,7 @@ std::string jpeg_mode(ByteView encoded) {
   return components == 1 ? "L" : components == 4 ? "CMYK" : "RGB";
 }
 
-// By bit depth and color type in the chunk IHDR.
+// The mode by bit depth and color type in the chunk IHDR.
 std::string png_mode(ByteView encoded) {
   const HeaderBytes bytes(encoded, "PNG", false);
   const int depth = bytes.u8(24);
@@ -365,7 +364,7 @@ std::string png_mode(ByteView encoded) {
   }
 }
 
-// Whether entry i is the gray i for all of the 2^bits colors at `at`.
+// Whether entry i is gray level i, for all 2^bits colors at `at`.
 bool is_gray_ramp(const HeaderBytes& bytes, std::uint64_t at, unsigned flags) {
   const unsigned colors = 2U << (flags & 7U);
   for (unsigned i = 0; i < colors; ++i) {
@@ -378,7 +377,7 @@ bool is_gray_ramp(const HeaderBytes& bytes, std::uint64_t at, unsigned flags) {
   return true;
 }
 
-// Where the first image begins, after extensions.
+// The offset of the first image, after extensions.
 std::uint64_t first_gif_image(const HeaderBytes& bytes, std::uint64_t at) {
   constexpr unsigned kExtension = 0x21;
   constexpr unsigned kImage = 0x2C;
@@ -397,8 +396,8 @@ std::uint64_t first_gif_image(const HeaderBytes& bytes, std::uint64_t at) {
   return at;
 }
 
-// An image without colors of its own, or with those of a gray image, is "L". The canvas grows to
-// what the first image covers.
+// An image without a color table, or with the table of a gray image, has mode "L". The canvas grows
+// to cover the first image.
 void read_gif(ByteView encoded, MediaMetadata& metadata) {
   constexpr unsigned kHasPalette = 0x80;
   constexpr std::uint64_t kPalette = 13;
@@ -418,7 +417,7 @@ void read_gif(ByteView encoded, MediaMetadata& metadata) {
   metadata.mode = is_gray ? "L" : "P";
 }
 
-// A canvas of an animation has alpha if the chunk VP8X says so.
+// The canvas of an animation has alpha if the chunk VP8X declares it.
 std::string webp_mode(ByteView encoded, const ImageInfo& info) {
   constexpr unsigned kAlpha = 0x10;
   constexpr unsigned kAnimation = 0x02;
@@ -461,7 +460,7 @@ MediaMetadata read_image_metadata(ByteView encoded, const DecodeLimits& limits) 
       read_gif(encoded, metadata);
       break;
     case ImageFormat::kTiff:
-      break;  // above
+      break;  // handled above
   }
   return metadata;
 }

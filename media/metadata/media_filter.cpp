@@ -17,7 +17,7 @@ namespace energon {
 
 namespace {
 
-// Bytes of the character at the front of `text`, which is not empty.
+// The size of the first character of `text`, which must not be empty.
 std::size_t character_bytes(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
@@ -35,7 +35,8 @@ std::string_view take_character(std::string_view& text) {
   return character;
 }
 
-// What stands between brackets. The order of characters is that of their bytes in UTF-8.
+// Whether `set`, the text between brackets, contains the character. Characters are ordered by their
+// bytes in UTF-8.
 bool is_in_set(std::string_view character, std::string_view set) {
   const bool is_negated = set.starts_with('!');
   set.remove_prefix(is_negated ? 1 : 0);
@@ -53,16 +54,16 @@ bool is_in_set(std::string_view character, std::string_view set) {
   return found != is_negated;
 }
 
-// The end of the set that begins at the front of `pattern`; nothing if it is not closed.
+// The end of the set at the beginning of `pattern`; nullopt if the set is not closed.
 std::optional<std::size_t> end_of_set(std::string_view pattern) {
   std::size_t at = 1;
   at += at < pattern.size() && pattern[at] == '!' ? 1 : 0;
-  at += at < pattern.size() && pattern[at] == ']' ? 1 : 0;  // one at the front is of the set
+  at += at < pattern.size() && pattern[at] == ']' ? 1 : 0;  // a leading ']' belongs to the set
   const std::size_t end = pattern.find(']', at);
   return end == std::string_view::npos ? std::nullopt : std::optional(end);
 }
 
-// Takes one character from both; false if it does not fit. Requires: neither is empty.
+// Takes one character from both; false if it does not match. Requires: neither is empty.
 bool take_fitting(std::string_view& name, std::string_view& pattern) {
   if (pattern.front() == '?') {
     pattern.remove_prefix(1);
@@ -80,23 +81,23 @@ bool take_fitting(std::string_view& name, std::string_view& pattern) {
 }  // namespace
 
 bool fits_pattern(std::string_view name, std::string_view pattern) {
-  // Where the last star stood, and the rest of the name that it has not taken.
-  std::optional<std::string_view> behind_star;
+  // The pattern after the last star, and the rest of the name that the star has not taken.
+  std::optional<std::string_view> after_star;
   std::string_view rest;
   while (true) {
     if (!pattern.empty() && pattern.front() == '*') {
       pattern.remove_prefix(1);
-      behind_star = pattern;
+      after_star = pattern;
       rest = name;
     } else if (name.empty()) {
       return pattern.empty();
     } else if (pattern.empty() || !take_fitting(name, pattern)) {
-      if (!behind_star || rest.empty()) {
+      if (!after_star || rest.empty()) {
         return false;
       }
       take_character(rest);  // the star takes one more
       name = rest;
-      pattern = *behind_star;
+      pattern = *after_star;
     }
   }
 }
@@ -118,7 +119,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// Tags before the frames, or a frame of layer 3.
+// Whether tags or a layer 3 frame are at the beginning.
 bool is_mp3(ByteView beginning) {
   const std::string_view text = as_text(beginning);
   return text.starts_with("ID3") || text.starts_with("\xFF\xFB") || text.starts_with("\xFF\xF3") ||
@@ -150,18 +151,18 @@ void validate(const MediaFilter& filter) {
   if (is_glob && (filter.patterns.empty() ||
                   std::any_of(filter.patterns.begin(), filter.patterns.end(), is_empty))) {
     throw Error(ErrorCode::kInvalidArgument,
-                "a filter of media by patterns needs patterns that are not empty, such as "
+                "a media filter by patterns needs patterns that are not empty, such as "
                 "*.jpg,*.png");
   }
   if (!is_glob && !filter.patterns.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a filter of media by {} has no patterns, got {}",
+                fmt::format("a media filter by {} must not have patterns, found {}",
                             lower_case(to_string(filter.strategy)), filter.patterns.size()));
   }
 }
 
 std::optional<MediaKind> media_kind_of_name(std::string_view name) {
-  name.remove_prefix(name.rfind('/') + 1);  // npos: all of it
+  name.remove_prefix(name.rfind('/') + 1);  // 0 if npos
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot == 0) {
     return std::nullopt;
@@ -178,7 +179,7 @@ std::optional<MediaKind> media_kind_of_name(std::string_view name) {
 }
 
 std::optional<MediaKind> media_kind_of_bytes(ByteView beginning) {
-  // First, because AVIF and HEIC lie in the container of MP4.
+  // Images first, because AVIF and HEIC use the MP4 container.
   if (image_format_of(beginning) || !foreign_image_format(beginning).empty()) {
     return MediaKind::kImage;
   }

@@ -23,8 +23,7 @@ namespace energon {
 
 namespace {
 
-// `seconds` without the noise that a difference of times has in its last digits: most are a whole
-// number of frames.
+// Removes the rounding noise of a difference of times. Most durations are a whole number of frames.
 double tidy_seconds(double seconds, double fps) {
   constexpr double kLeastTick = 1e-6;
   const double by_rate = fps > 0 ? std::round(seconds * fps) / fps : 0;
@@ -61,11 +60,11 @@ void add_audio(AvDecoder& decoder, MediaMetadata& metadata) {
   }
 }
 
-/// Lengths, rates and sizes of a sound or a video, exact where its container only guesses: reads
-/// all packets, decodes the first frame of the video and all of the sound; the frame gives the
-/// size. A duration is that of the stream itself, from its first frame or sample to the end of its
-/// last: of the sound, the samples by the rate. Pictures attached to sound are no video. Throws
-/// Error as AvDecoder (media/av/av_decoder.h). Thread-safe.
+/// Determines durations, rates and sizes exactly, even where the container only estimates them:
+/// reads all packets, decodes the first frame of the video, which defines the size, and all of the
+/// sound. The duration of a stream is from its first frame to the end of its last; for sound, it is
+/// the number of samples divided by the rate. Pictures attached to sound do not count as video.
+/// Throws Error as AvDecoder (media/av/av_decoder.h). Thread-safe.
 MediaMetadata read_av_file_metadata(ByteView file, const DecodeLimits& limits) {
   AvDecoder decoder({.view = file, .owner = nullptr}, {.limits = limits});
   MediaMetadata metadata{.kind = MediaKind::kAv};
@@ -87,7 +86,7 @@ namespace {
 // The headers of most images end before this byte.
 constexpr std::uint64_t kBeginningBytes = std::uint64_t{1} << 15;
 
-// A fault of the medium, not of the system or of this library.
+// Whether an error is caused by the medium, not by the system or this library.
 bool is_of_medium(ErrorCode code) {
   return code == ErrorCode::kCorruptData || code == ErrorCode::kUnsupported ||
          code == ErrorCode::kResourceExhausted;
@@ -105,8 +104,8 @@ SharedBytes MediaReader::read_range(const FileSource& file, const ByteRange& ran
   return read_bytes(file, range);
 }
 
-// Reads all of the content if the beginning is not enough. Bytes that cannot be read are not the
-// medium's fault, and pass.
+// Reads all of the content if the beginning is not enough. Errors of reading are not caused by the
+// medium, so they propagate.
 MediaMetadata MediaReader::decode(MediaKind kind, const FileSource& file, const ByteRange& content,
                                   ByteView beginning) {
   const bool is_whole = beginning.size() == content.size;
@@ -124,7 +123,7 @@ MediaMetadata MediaReader::decode(MediaKind kind, const FileSource& file, const 
   }
   if (content.size > options_.max_part_bytes) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("it has {} bytes, more than max_part_bytes, {}", content.size,
+                fmt::format("it has {} bytes, the limit is {} (max_part_bytes)", content.size,
                             options_.max_part_bytes));
   }
   const SharedBytes whole = read_range(file, content);
@@ -172,7 +171,7 @@ PartMedia MediaReader::read_file(std::string_view name, const std::string& path)
         read_range(file, {.offset = 0, .size = std::min(content.size, kBeginningBytes)});
     return tell(name, file, content, beginning.view);
   } catch (const Error& error) {
-    // It may be a link that leads nowhere, or have been removed or cut meanwhile.
+    // The file may be a dangling link, or may have been removed or truncated meanwhile.
     if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kCorruptData) {
       throw;
     }

@@ -17,22 +17,22 @@
 
 namespace energon {
 
-/// No medium; its metadata; or why it cannot be read.
+/// monostate if the part is not a medium; its metadata; or the reason why it cannot be read.
 using PartMedia = std::variant<std::monostate, MediaMetadata, std::string>;
 
-/// Reads as few bytes of each medium as are enough. Not thread-safe.
+/// Reads no more of each medium than needed. Not thread-safe.
 class MediaReader {
  public:
   /// The arguments must outlive the reader.
   MediaReader(const MediaFilter& filter, const MediaMetadataOptions& options)
       : filter_(filter), options_(options) {}
 
-  /// The part `name`, "key.part", of `tar`, which lies at `part`. `index` finds its sample. Throws
-  /// Error: kCorruptData if it does not lie there, kIo.
+  /// Reads the part `name`, "key.part", of `tar`, which is at `part`. `index` finds its sample.
+  /// Throws Error: kCorruptData if the part is not there, kIo.
   PartMedia read_part(std::string_view name, const PartLocation& part, const FileSource& tar,
                       const SampleIndex& index);
 
-  /// The file `name`, which lies at `path`. Throws Error (kIo).
+  /// Reads the file `name`, which is at `path`. Throws Error (kIo).
   PartMedia read_file(std::string_view name, const std::string& path);
 
   std::uint64_t bytes_read() const { return bytes_read_; }
@@ -49,8 +49,8 @@ class MediaReader {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// What the headers and, of sound and video, all packets of `file` say. Throws Error as the
-/// decoders. Thread-safe.
+/// Reads metadata from the headers of `file` and, for sound and video, from all packets. Throws
+/// Error as the decoders. Thread-safe.
 MediaMetadata read_media_metadata(MediaKind kind, ByteView file, const DecodeLimits& limits = {});
 
 }  // namespace energon

@@ -27,7 +27,7 @@ namespace energon {
 
 #if ENERGON_HAS_SENTENCEPIECE
 
-// --- The library, which is loaded when it is first needed (sentencepiece_shim.h) ---
+// --- The library, loaded when it is first needed (sentencepiece_shim.h) ---
 
 namespace {
 
@@ -36,7 +36,8 @@ struct ReleasePieces {
 };
 using Pieces = std::unique_ptr<EnergonPieces, ReleasePieces>;
 
-// RTLD_DEEPBIND: libsentencepiece prefers its own Protocol Buffers. Sanitizers refuse the flag.
+// With RTLD_DEEPBIND, libsentencepiece prefers its own Protocol Buffers. Sanitizers refuse the
+// flag.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kLoadFlags = RTLD_NOW | RTLD_LOCAL;
 #elif defined(__has_feature)
@@ -49,8 +50,8 @@ constexpr int kLoadFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 constexpr int kLoadFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
 
-// Where the shim may be: beside the program or module that has this code, as in the Python package
-// and in an install tree; where the build put it; where the system looks.
+// Places to look for the shim: next to the program or module with this code, as in the Python
+// package and in an install tree; the build folder; the system's library folders.
 std::vector<std::string> shim_paths() {
   const std::string name = "libenergon_sentencepiece.so";
   std::vector<std::string> paths;
@@ -86,8 +87,8 @@ const EnergonPieceCalls& load_calls() {
   }
   throw Error(ErrorCode::kUnsupported,
               fmt::format("cannot load libenergon_sentencepiece.so ({}); it needs the package "
-                          "libsentencepiece0, and must be installed beside the program or where "
-                          "LD_LIBRARY_PATH looks",
+                          "libsentencepiece0, and must be installed next to the program or in a "
+                          "folder of LD_LIBRARY_PATH",
                           problem));
 }
 
@@ -108,7 +109,7 @@ namespace {
 constexpr int kMaxCandidates = 1024;
 constexpr double kMaxAlpha = 100;
 
-// Throws Error if `problem`, the message of a call of the library, is not null.
+// Throws Error if `problem`, the message that a library call returned, is not null.
 void check_call(ErrorCode code, const char* what, const char* problem) {
   if (problem != nullptr) {
     throw Error(code, fmt::format("{}: {}", what, printable(problem)));
@@ -118,7 +119,7 @@ void check_call(ErrorCode code, const char* what, const char* problem) {
 Pieces load_pieces(ByteView model) {
   if (model.size() > kMaxSentencePieceModelBytes) {
     throw Error(ErrorCode::kResourceExhausted,
-                fmt::format("a SentencePiece model of {} bytes; at most {} are read", model.size(),
+                fmt::format("a SentencePiece model of {} bytes, the limit is {}", model.size(),
                             kMaxSentencePieceModelBytes));
   }
   EnergonPieces* pieces = nullptr;
@@ -128,7 +129,7 @@ Pieces load_pieces(ByteView model) {
   return Pieces(pieces);
 }
 
-// One of the best ways to divide a text.
+// One of the best segmentations of a text.
 struct PieceCandidate {
   std::vector<std::int32_t> ids;
   double score = 0;
@@ -150,8 +151,8 @@ void validate(const SentencePieceOptions& options) {
   const auto [candidates, alpha] = *options.sampling;
   if (candidates < 2 || candidates > kMaxCandidates || !(alpha >= 0 && alpha <= kMaxAlpha)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sampling of {} candidates with alpha {}; candidates are 2 to {}, "
-                            "alpha is 0 to {}",
+                fmt::format("sampling of {} candidates with alpha {}; expected 2 to {} candidates, "
+                            "alpha 0 to {}",
                             candidates, alpha, kMaxCandidates, kMaxAlpha));
   }
 }
@@ -166,7 +167,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       std::vector<PieceCandidate> found;
       if (calls_.encode_best(pieces_.get(), "a", 1, 2, take_candidate, &found) != nullptr) {
         throw Error(ErrorCode::kUnsupported,
-                    "only unigram models can sample; leave sampling out, or train the model with "
+                    "only unigram models can sample; omit sampling, or train the model with "
                     "--model_type=unigram");
       }
     }
@@ -186,7 +187,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::vector<std::int32_t> tokens(std::string_view text) const override {
     check_text(text);
     std::vector<PieceCandidate> found;
-    check_call(ErrorCode::kInvalidArgument, "SentencePiece has no tokens for the text",
+    check_call(ErrorCode::kInvalidArgument, "SentencePiece cannot tokenize the text",
                calls_.encode(pieces_.get(), text.data(), text.size(), take_candidate, &found));
     return finished(std::move(found.at(0).ids));
   }
@@ -199,7 +200,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     std::vector<PieceCandidate> found;
     const char* const problem = calls_.encode_best(pieces_.get(), text.data(), text.size(),
                                                    sampling_->candidates, take_candidate, &found);
-    if (problem != nullptr || found.empty()) {  // an empty text; of a failure, tokens() says why
+    if (problem != nullptr || found.empty()) {  // empty text, or a failure that tokens() reports
       return tokens(text);
     }
     return finished(std::move(found[draw(found, rng)].ids));
@@ -210,11 +211,11 @@ class SentencePieceTokenizer final : public Tokenizer {
         ids, [&](std::int32_t id) { return id < 0 || id >= vocabulary_size(); });
     if (wrong != ids.end()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("token {} is {}; the vocabulary has 0 to {}", wrong - ids.begin(),
-                              *wrong, vocabulary_size() - 1));
+                  fmt::format("token {} is {}; expected 0 to {}", wrong - ids.begin(), *wrong,
+                              vocabulary_size() - 1));
     }
     std::string text;
-    check_call(ErrorCode::kInvalidArgument, "SentencePiece has no text for the tokens",
+    check_call(ErrorCode::kInvalidArgument, "SentencePiece cannot decode the tokens",
                calls_.decode(
                    pieces_.get(), ids.data(), ids.size(),
                    [](void* to, const char* from, std::size_t size) {
@@ -240,7 +241,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   static void check_text(std::string_view text) {
     if (text.size() > kMaxTokenizedTextBytes) {
       throw Error(ErrorCode::kResourceExhausted,
-                  fmt::format("a text of {} bytes is longer than {}; divide it", text.size(),
+                  fmt::format("the text has {} bytes, the limit is {}: split it", text.size(),
                               kMaxTokenizedTextBytes));
     }
   }
@@ -255,10 +256,10 @@ class SentencePieceTokenizer final : public Tokenizer {
     return ids;
   }
 
-  // The library would draw from a generator of its own, which differs in each thread.
+  // Drawn here, because the library would use a generator of its own, which differs in each thread.
   std::size_t draw(const std::vector<PieceCandidate>& found, CallRng& rng) const {
     const double best = std::ranges::max(found, {}, &PieceCandidate::score).score;
-    std::vector<double> sums;  // of the weights so far
+    std::vector<double> sums;  // cumulative weights
     double sum = 0;
     for (const PieceCandidate& candidate : found) {
       sum += std::exp(sampling_->alpha * (candidate.score - best));
@@ -269,11 +270,11 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   const EnergonPieceCalls& calls_ = piece_calls();
-  Pieces pieces_;  // what is const in the library is thread-safe
+  Pieces pieces_;  // const functions of the library are thread-safe
   const std::optional<SentencePieceSampling> sampling_;
   SpecialTokens special_;
-  std::optional<std::int32_t> begin_;  // put before each text
-  std::optional<std::int32_t> end_;    // put after it
+  std::optional<std::int32_t> begin_;  // added before each text
+  std::optional<std::int32_t> end_;    // added after each text
 };
 
 }  // namespace
@@ -290,7 +291,7 @@ bool has_sentencepiece() { return true; }
 std::shared_ptr<const Tokenizer> sentencepiece_tokenizer(ByteView /*model*/,
                                                          const SentencePieceOptions& /*options*/) {
   throw Error(ErrorCode::kUnsupported,
-              "this build has no tokenizers of SentencePiece (libsentencepiece-dev)");
+              "this build has no SentencePiece tokenizers (libsentencepiece-dev)");
 }
 
 bool has_sentencepiece() { return false; }

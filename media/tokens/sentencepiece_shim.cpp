@@ -26,7 +26,7 @@ const char* keep(std::string message) {
   return kept.c_str();
 }
 
-// Runs `function`, which returns a status of the library. No exception leaves.
+// Runs `function`, which returns a status of the library. Does not throw.
 template <class Function>
 const char* message_of(const Function& function) {
   try {
@@ -107,7 +107,7 @@ const char* decode(const EnergonPieces* pieces, const int* ids, size_t size, Ene
 }  // namespace
 
 __attribute__((visibility("default"))) const EnergonPieceCalls* energon_piece_calls() {
-  // What the library would print is in its errors, or of no interest.
+  // Messages of the library are either in its errors or irrelevant.
   sentencepiece::logging::SetMinLogLevel(kOnlyFatal);
   static const EnergonPieceCalls calls = {load,   release,     vocabulary_size, special_ids,
                                           encode, encode_best, decode};

@@ -1,12 +1,12 @@
-/* A C interface to libsentencepiece, in a shared library of its own: libenergon_sentencepiece.so.
+/* A C interface to libsentencepiece, in a separate shared library: libenergon_sentencepiece.so.
 
-   Debian's libsentencepiece exports its own copy of Protocol Buffers. In a program that is linked
-   with it and with libprotobuf, as libtorch is, each calls functions of the other's version, and
-   the program crashes before main(). So the shim is the only thing that links libsentencepiece, and
-   sentencepiece.cpp loads the shim when it is first needed, in a way that keeps its symbols apart.
+   Debian's libsentencepiece exports its own copy of Protocol Buffers. In a program that links both
+   it and libprotobuf, as libtorch does, each calls functions of the other's version, and the
+   program crashes before main(). Therefore only the shim links libsentencepiece, and
+   sentencepiece.cpp loads the shim when it is first needed, with its symbols kept separate.
 
-   A text is a pointer and a size. Functions that return const char* return null on success, else a
-   message that is valid until the next call of the same thread. */
+   A text is passed as a pointer and a size. Functions that return const char* return null on
+   success, else a message that is valid until the next call on the same thread. */
 
 #pragma once
 
@@ -19,7 +19,7 @@ extern "C" {
 
 typedef struct EnergonPieces EnergonPieces; /* NOLINT(modernize-use-using): C */
 
-/* Receives `size` token ids of one way to divide a text, and its score. */
+/* Receives the `size` token ids of one segmentation of a text, and its score. */
 typedef void (*EnergonTakeIds)(void* receiver, const int* ids, size_t size, float score);
 /* Receives a text. */
 typedef void (*EnergonTakeText)(void* receiver, const char* text, size_t size);
@@ -34,7 +34,7 @@ typedef struct EnergonPieceCalls { /* NOLINT(modernize-use-using): C */
   void (*special_ids)(const EnergonPieces* pieces, int* begin, int* end, int* pad, int* unknown);
   const char* (*encode)(const EnergonPieces* pieces, const char* text, size_t size,
                         EnergonTakeIds take, void* receiver);
-  /* Calls `take` for each of the `count` best ways to divide the text. Unigram models only. */
+  /* Calls `take` for each of the `count` best segmentations of the text. Unigram models only. */
   const char* (*encode_best)(const EnergonPieces* pieces, const char* text, size_t size, int count,
                              EnergonTakeIds take, void* receiver);
   const char* (*decode)(const EnergonPieces* pieces, const int* ids, size_t size,

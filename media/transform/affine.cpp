@@ -15,7 +15,7 @@ namespace energon {
 
 namespace {
 
-// Exact for whole degrees of a quarter turn.
+// Exact for quarter turns.
 std::array<double, 2> cos_sin(double degrees) {
   const double turned = std::fmod(degrees, 360);
   const double quarters = turned / 90;
@@ -74,7 +74,8 @@ AffineMatrix scaling(double x, double y) { return {.a = x, .e = y}; }
 
 AffineMatrix rotation(double degrees, double x, double y) {
   if (!std::isfinite(degrees)) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("a rotation by {} degrees", degrees));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a rotation by {} degrees: expected a finite number", degrees));
   }
   const auto [cosine, sine] = cos_sin(degrees);
   const AffineMatrix turn = {.a = cosine, .b = -sine, .c = 0, .d = sine, .e = cosine, .f = 0};
@@ -93,7 +94,7 @@ namespace {
 
 constexpr std::int64_t kFarthestCrop = 4 * kMaxImageSide;
 
-// The box that the map makes of a box at the origin, whole pixels outwards.
+// The image of a box at the origin under the map, with a margin, rounded outwards to whole pixels.
 PixelBox mapped_box(const AffineMatrix& map, std::int64_t width, std::int64_t height,
                     double margin_x, double margin_y) {
   const auto w = static_cast<double>(width);
@@ -140,7 +141,7 @@ void AffineSteps::crop(const PixelBox& box) {
       box.y > kFarthestCrop) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("a crop at ({}, {}), must be within {} pixels", box.x, box.y, kFarthestCrop));
+        fmt::format("a crop at ({}, {}): must be within {} pixels", box.x, box.y, kFarthestCrop));
   }
   to_source_ =
       compose(translation(static_cast<double>(box.x), static_cast<double>(box.y)), to_source_);
@@ -183,7 +184,7 @@ namespace {
 constexpr double kLeastShrink = 1.2;
 constexpr double kSlop = 1e-7;  // pixels by which rounding may move the edge of a box
 
-// What is left to draw: `map` takes points of the result to points of `source`.
+// The remaining work: `map` maps points of the result to points of `source`.
 struct Drawing {
   ImageView source;
   AffineMatrix map;
@@ -195,13 +196,13 @@ AffineMatrix moved(const AffineMatrix& map, std::int64_t x, std::int64_t y) {
   return compose(map, translation(-static_cast<double>(x), -static_cast<double>(y)));
 }
 
-// Without what rounding may have added to a whole number.
+// Removes a rounding error next to a whole number.
 double rounded_off(double x) {
   const double whole = std::nearbyint(x);
   return std::abs(x - whole) < kSlop ? whole : x;
 }
 
-// From points of the source to those of the view.
+// Maps points of the source to points of the view.
 struct ViewScale {
   double across;
   double down;
@@ -219,8 +220,7 @@ ViewScale view_scale(const ImageView& view, const FractionalBox& place, const Pi
   if (!is_inside) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("the needed pixels lie at ({}, {}), {} x {}: not inside of the image of "
-                    "{} x {}",
+        fmt::format("the needed pixels at ({}, {}), {} x {}, are not inside the image of {} x {}",
                     place.x, place.y, place.width, place.height, view.width, view.height));
   }
   const double across = place.width / static_cast<double>(needed.width);
@@ -231,7 +231,7 @@ ViewScale view_scale(const ImageView& view, const FractionalBox& place, const Pi
           .y = place.y - static_cast<double>(needed.y) * down};
 }
 
-// The pixels of the view that show a part of `box`.
+// The pixels of the view that show any part of `box`.
 PixelBox pixels_of(const ImageView& view, const PixelBox& box, const ViewScale& scale) {
   const auto low = [](std::int64_t place, double by, double shift, std::int64_t most) {
     const double edge = std::floor(static_cast<double>(place) * by + shift + kSlop);
@@ -251,8 +251,7 @@ PixelBox pixels_of(const ImageView& view, const PixelBox& box, const ViewScale& 
           .height = std::max<std::int64_t>(bottom - y, 1)};
 }
 
-// Cuts off rounding errors: the part of `size` pixels from `begin` on, or false if it is not
-// inside.
+// Removes rounding errors of a range; false if the range is not inside `size` pixels.
 bool snap(double& begin, double& length, std::int64_t size) {
   const auto most = static_cast<double>(size);
   const double end = rounded_off(begin + length);
@@ -261,8 +260,8 @@ bool snap(double& begin, double& length, std::int64_t size) {
   return begin >= 0 && end <= most && length > 0;
 }
 
-// The part of the source that a map without rotation shows, however it is flipped. Nothing if it is
-// not inside of the source.
+// Sets `box` to the part of the source that a map without rotation shows, flipped or not; false if
+// it is not inside the source.
 bool shown_box(const Drawing& drawing, double across, double down, double width, double height,
                FractionalBox& box) {
   box.x = std::min(drawing.map.c, drawing.map.c + across * width);
@@ -297,7 +296,7 @@ bool draw_upright(const Drawing& drawing, const AffineOptions& options, AffineSc
   return true;
 }
 
-// Resizes the source as it lies, then turns.
+// Resizes the source in its own orientation, then transposes.
 bool draw_turned(const Drawing& drawing, const AffineOptions& options, AffineScratch& scratch,
                  std::span<std::byte> to) {
   const AffineMatrix& map = drawing.map;
@@ -319,7 +318,7 @@ bool draw_turned(const Drawing& drawing, const AffineOptions& options, AffineScr
   return true;
 }
 
-// Replaces the source by what the warp needs of it, smaller where the result has fewer pixels.
+// Replaces the source by a smaller one if the result has fewer pixels.
 void shrink_source(Drawing& drawing, const AffineOptions& options, AffineScratch& scratch) {
   const double across = std::hypot(drawing.map.a, drawing.map.b);
   const double down = std::hypot(drawing.map.d, drawing.map.e);
@@ -367,7 +366,7 @@ void draw_affine(const ImageView& view, const FractionalBox& place, const Affine
   const bool is_scaled = scale.across != 1 || scale.down != 1;
   const AffineMatrix to_view =
       is_scaled ? scale.matrix() : translation(rounded_off(scale.x), rounded_off(scale.y));
-  // What is not needed is left out, so that the result does not depend on what the view shows.
+  // Only the needed pixels are used, so that the result does not depend on the rest of the view.
   const PixelBox seen = pixels_of(view, needed, scale);
   const Drawing drawing = {.source = crop(view, seen),
                            .map = moved(compose(steps.to_source(), to_view), seen.x, seen.y),

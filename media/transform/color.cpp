@@ -24,8 +24,8 @@ std::uint8_t* color_levels(std::span<std::byte> pixels) {
 void check_color_pixels(ByteView pixels, int channels) {
   if ((channels != 1 && channels != 3) || pixels.size() % static_cast<std::size_t>(channels) != 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} bytes of {} channels: colors are those of whole pixels of 1 or 3 "
-                            "channels of uint8",
+                fmt::format("{} bytes with {} channels: expected whole uint8 pixels of 1 or 3 "
+                            "channels",
                             pixels.size(), channels));
   }
 }
@@ -37,8 +37,8 @@ void check_factor(const char* what, double factor) {
   }
 }
 
-// level * factor + offset, rounded down and clamped, with 12 bits of a fraction. Factors above 256
-// leave no more than black, white and the levels next to the mean: 256 does the same.
+// level * factor + offset, rounded down and clamped, with a fraction of 12 bits. Factors above 256
+// are equivalent to 256: only black, white and levels next to the mean remain.
 void scale_levels(std::span<std::byte> pixels, double factor, double mean) {
   const double bounded = std::min(factor, 256.0);
   const auto fixed = static_cast<std::int32_t>(std::lround(bounded * 4096));
@@ -49,7 +49,7 @@ void scale_levels(std::span<std::byte> pixels, double factor, double mean) {
 
 constexpr std::size_t kGrayBlock = 1024;  // pixels
 
-// Calls use(gray levels) for blocks of an RGB image, one after the other.
+// Calls use(gray levels) for consecutive blocks of an RGB image.
 template <class Use>
 void for_gray_blocks(std::span<const std::uint8_t> rgb, const Use& use) {
   std::array<std::uint8_t, kGrayBlock> gray;
@@ -99,7 +99,7 @@ void adjust_saturation(std::span<std::byte> pixels, int channels, double factor)
   check_color_pixels(pixels, channels);
   check_factor("saturation", factor);
   if (channels == 3) {
-    // Above 256, every level that differs from gray is 0 or 255.
+    // Above 256, every level that is not gray becomes 0 or 255.
     const auto fixed = static_cast<std::int32_t>(std::lround(std::min(factor, 256.0) * (1 << 14)));
     kernels::saturate_rgb(color_levels(pixels), static_cast<std::int64_t>(pixels.size() / 3),
                           fixed);
@@ -110,7 +110,7 @@ void adjust_hue(std::span<std::byte> pixels, int channels, double turn) {
   check_color_pixels(pixels, channels);
   if (!(turn >= -0.5 && turn <= 0.5)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a hue turned by {} of the circle: must be -0.5 to 0.5", turn));
+                fmt::format("a hue rotation by {} of the circle: must be -0.5 to 0.5", turn));
   }
   if (channels == 3) {
     constexpr std::int32_t kCircle = 6 << 16;
@@ -124,7 +124,7 @@ void rgb_to_gray(ByteView rgb, std::span<std::byte> gray) {
   check_color_pixels(rgb, 3);
   if (rgb.size() / 3 != gray.size()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} pixels have {} gray levels, the place for them has {}",
+                fmt::format("{} pixels need {} gray levels, but the memory for them has {}",
                             rgb.size() / 3, rgb.size() / 3, gray.size()));
   }
   kernels::gray_of_rgb(as_levels(rgb).data(), static_cast<std::int64_t>(gray.size()),

@@ -32,13 +32,13 @@ HWY_INLINE Levels gray_levels(Levels r, Levels g, Levels b) {
   return hn::ShiftRight<16>(hn::Add(sum, hn::Mul(b, hn::Set(d, 7471))));
 }
 
-/// Clamped to 0 to 255. Highway's own saturation makes 0 of 32768.
+/// Clamps to 0 to 255. Highway's own saturation turns 32768 into 0.
 HWY_INLINE hn::Vec<ColorBytes> clamped_levels(Levels levels) {
   const ColorTag d;
   return hn::DemoteTo(ColorBytes(), hn::Min(levels, hn::Set(d, 255)));
 }
 
-/// Calls change(r, g, b) for vectors of pixels, in place; the last ones in a copy.
+/// Calls change(r, g, b) for vectors of pixels, in place; for the last pixels, in a copy.
 template <class Change>
 HWY_INLINE void for_each_vector(std::uint8_t* rgb, std::int64_t count, const Change& change) {
   const ColorTag d;
@@ -113,8 +113,8 @@ HWY_MAYBE_UNUSED inline void saturate_rgb_simd(std::uint8_t* rgb, std::int64_t c
   });
 }
 
-/// With D = the largest level - the least one, 2^16 times over, the hue of a pixel is a number in
-/// [0, 6 D), and each channel is a trapezoid of it.
+/// With D = 2^16 * (largest level - smallest level), the hue of a pixel is a number in [0, 6 D),
+/// and each channel is a trapezoid function of the hue.
 HWY_MAYBE_UNUSED inline void turn_hue_rgb_simd(std::uint8_t* rgb, std::int64_t count,
                                                std::int32_t turn) {
   const ColorTag d;
@@ -124,7 +124,7 @@ HWY_MAYBE_UNUSED inline void turn_hue_rgb_simd(std::uint8_t* rgb, std::int64_t c
     const auto most = hn::Max(r, hn::Max(g, b));
     const auto least = hn::Min(r, hn::Min(g, b));
     const auto range = hn::Sub(most, least);
-    // The hue times `range`: sectors 0, 2 and 4 are those in which r, g and b are the largest.
+    // The hue times `range`. r, g and b are the largest in sectors 0, 2 and 4.
     const auto range2 = hn::Add(range, range);
     const auto of_r = hn::Sub(g, b);
     const auto of_g = hn::Add(hn::Sub(b, r), range2);

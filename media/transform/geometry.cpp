@@ -14,7 +14,7 @@ namespace energon {
 
 namespace {
 
-// torchvision: int(round(difference / 2)) for crops, and difference // 2 for the padding before.
+// As torchvision: int(round(difference / 2)) for crops, difference // 2 for the padding before.
 std::int64_t middle(std::int64_t whole, std::int64_t part) {
   const std::int64_t left = whole - part;
   if (left < 0) {
@@ -30,7 +30,7 @@ void validate(const Padding& padding) {
   for (const std::int64_t side : {padding.left, padding.top, padding.right, padding.bottom}) {
     if (side < 0 || side > kMaxImageSide) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("a border of {} pixels, must be 0 to {}", side, kMaxImageSide));
+                  fmt::format("a border of {} pixels: must be 0 to {}", side, kMaxImageSide));
     }
   }
 }
@@ -103,7 +103,7 @@ PixelBox middle_box(std::int64_t width, std::int64_t height, RandomRange ratio) 
 double draw_between(CallRng& rng, RandomRange range) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a range of {} to {}: give two finite numbers, the lower one first",
+                fmt::format("a range of {} to {}: expected two finite numbers, the lower one first",
                             range.low, range.high));
   }
   return range.low + (range.high - range.low) * rng.uniform();
@@ -137,7 +137,7 @@ PixelBox random_crop_box(CallRng& rng, std::int64_t width, std::int64_t height,
   check_image_size("the crop", crop_width, crop_height);
   if (crop_width > width || crop_height > height) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a crop of {} x {} pixels of an image of {} x {}: pad or resize the "
+                fmt::format("a crop of {} x {} pixels from an image of {} x {}: pad or resize the "
                             "image first",
                             crop_width, crop_height, width, height));
   }

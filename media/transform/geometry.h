@@ -1,4 +1,5 @@
-// Borders and boxes of crops, in the middle or at random, and random flips and angles.
+// Borders, boxes of crops in the middle or at random, and random flips and angles. Internal to
+// media/transform.
 
 #pragma once
 
@@ -14,7 +15,7 @@ namespace energon {
 
 // --- Borders of one color, and the place of a crop in the middle ---
 
-/// Throws Error (kInvalidArgument) unless each side is 0 to kMaxImageSide.
+/// Throws Error (kInvalidArgument) unless each side is in [0, kMaxImageSide].
 void validate(const Padding& padding);
 
 /// Writes `from` with a border of `fill` to `to`: (height + top + bottom, width + left + right,
@@ -22,43 +23,39 @@ void validate(const Padding& padding);
 void pad(const ImageView& from, const Padding& padding, const FillColor& fill,
          std::span<std::byte> to);
 
-/// The padding that makes an image square, half of it on each side, the odd pixel to the right or
-/// at the bottom.
+/// The padding that makes an image square: half of it on each side, with an odd pixel on the right
+/// or at the bottom.
 Padding square_padding(std::int64_t width, std::int64_t height);
 
-/// The box of width * height pixels in the middle of an image, placed as by torchvision's
-/// center_crop. It reaches beyond an image that is smaller. Throws Error (kInvalidArgument).
+/// The box of width * height pixels in the middle of an image, at the place of torchvision's
+/// center_crop. Extends beyond a smaller image. Throws Error (kInvalidArgument).
 PixelBox center_box(std::int64_t image_width, std::int64_t image_height, std::int64_t width,
                     std::int64_t height);
 
-// --- Random boxes, flips and angles, with the distributions of torchvision ---
+// --- Random boxes, flips and angles, with torchvision's distributions ---
 //
-// Each function says what it draws, in which order, so that a restored sample is the same. The
-// words that torchvision draws for the same seed are others.
+// What each function draws, and in which order, is part of its contract, so that a restored sample
+// is the same. torchvision draws different numbers for the same seed.
 
-/// Draws one uniform(), also if the bounds are equal. Throws Error (kInvalidArgument) unless both
+/// Draws one uniform(), even if the bounds are equal. Throws Error (kInvalidArgument) unless both
 /// are finite and low <= high.
 double draw_between(CallRng& rng, RandomRange range);
 
-/// A part of the image with `scale` of its area (0 < scale) and `ratio` of width to height (0 <
-/// ratio), as RandomResizedCrop. Draws up to 10 times: one uniform() for the area, one for the
-/// logarithm of the ratio; for the first box that fits, then one integer() for the top and one for
-/// the left, and no more. If none fits, takes the largest box of an allowed ratio in the middle.
-/// Throws Error (kInvalidArgument).
+/// The box of a RandomResizedCrop (image_transform.h). Throws Error (kInvalidArgument).
 PixelBox random_resized_crop_box(CallRng& rng, std::int64_t width, std::int64_t height,
                                  RandomRange scale = {0.08, 1.0},
                                  RandomRange ratio = {3.0 / 4, 4.0 / 3});
 
 /// A box of crop_width * crop_height pixels. Draws one integer() for the top and one for the left,
-/// also where there is one place only. Throws Error (kInvalidArgument) if the image is smaller: pad
-/// or resize it first.
+/// even if there is only one place. Throws Error (kInvalidArgument) if the image is smaller than
+/// the box.
 PixelBox random_crop_box(CallRng& rng, std::int64_t width, std::int64_t height,
                          std::int64_t crop_width, std::int64_t crop_height);
 
 /// True with probability `p`. Draws one uniform().
 bool random_flip(CallRng& rng, double p = 0.5);
 
-/// Degrees, counter-clockwise. Draws one uniform().
+/// An angle in degrees, counter-clockwise. Draws one uniform().
 double random_rotation_angle(CallRng& rng, RandomRange degrees);
 
 }  // namespace energon

@@ -40,7 +40,7 @@ bool is_color(const ImageStep& step) {
   return std::holds_alternative<ColorJitter>(step) || std::holds_alternative<RandomGray>(step);
 }
 
-// size * part / whole without its fraction, at least 1.
+// size * part / whole, rounded down, at least 1.
 std::int64_t in_ratio(std::int64_t size, std::int64_t part, std::int64_t whole) {
   check_image_size("the resized image", size, 1);
   return std::max<std::int64_t>(size * part / whole, 1);
@@ -73,7 +73,7 @@ void add_border(AffineSteps& image, const Padding& padding) {
               .height = image.height() + padding.top + padding.bottom});
 }
 
-// Where the image is smaller than the crop, its place in the border is the middle.
+// An image that is smaller than the crop is in the middle of the border.
 void random_crop(AffineSteps& image, const RandomCrop& step, CallRng& rng) {
   const std::int64_t width = std::max(image.width(), step.width);
   const std::int64_t height = std::max(image.height(), step.height);
@@ -130,7 +130,7 @@ void validate_steps(const std::vector<ImageStep>& steps, int channels) {
       if (has_color) {
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("step {} changes the geometry after a step that changes colors: "
-                                "put steps of colors last",
+                                "put color steps last",
                                 i));
       }
       continue;
@@ -138,13 +138,13 @@ void validate_steps(const std::vector<ImageStep>& steps, int channels) {
     has_color = true;
     if (channels != 1 && channels != 3) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("step {} changes colors of images of {} channels: must be 1 or 3", i,
-                              channels));
+                  fmt::format("step {} changes colors of images with {} channels: must be 1 or 3",
+                              i, channels));
     }
   }
 }
 
-// Pixels of the decoded box so that it is not smaller than the result.
+// The side to which the box is decoded, so that it is not smaller than the result.
 std::int64_t least_side(std::int64_t side, double shrink, double margin) {
   const double least = std::ceil(static_cast<double>(side) / std::max(shrink, 1.0) * margin);
   return std::clamp<std::int64_t>(
@@ -172,7 +172,7 @@ ImageTransform::ImageTransform(std::vector<ImageStep> steps, ImageTransformOptio
                             options_.decode_margin));
   }
   CallRng rng(0);
-  plan(64, 64, rng);  // refuses what no image can be given to
+  plan(64, 64, rng);  // throws for steps that no image can pass
 }
 
 ImageTransform::ImageTransform(const ImageTransform& other)
@@ -228,7 +228,7 @@ void ImageTransform::run_planned(const ImagePlan& plan, const ImageView& image,
   check_image(image);
   if (image.dtype != DType::kUInt8 || image.channels != options_.channels) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an image of {} channels of {}: this transform takes {} of uint8 "
+                fmt::format("an image with {} channels of {}: this transform expects {} of uint8 "
                             "(ImageTransformOptions::channels)",
                             image.channels, to_string(image.dtype), options_.channels));
   }
@@ -237,7 +237,7 @@ void ImageTransform::run_planned(const ImagePlan& plan, const ImageView& image,
   const TensorSpec spec = output_spec(options_.format, width, height, image.channels);
   if (to.size() != tensor_bytes(spec.dtype, spec.shape)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the tensor has {} bytes, the place for it has {}",
+                fmt::format("the tensor needs {} bytes, but the memory for it has {}",
                             tensor_bytes(spec.dtype, spec.shape), to.size()));
   }
   const bool has_levels = options_.format.dtype == DType::kUInt8 && !options_.format.channels_first;
@@ -273,9 +273,10 @@ ImageChannels channels_of(int count) {
     case 4:
       return ImageChannels::kRgba;
     default:
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("images are decoded with 1, 3 or 4 channels, the transform is for {}",
-                              count));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("images are decoded to 1, 3 or 4 channels, but the transform is for {}",
+                      count));
   }
 }
 
@@ -287,7 +288,7 @@ Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& 
   EncodedImage image(encoded, options.limits);
   const auto [width, height] = decoded_size(image.info(), options.apply_orientation);
   const ImagePlan plan = transform.plan(width, height, rng);
-  // Not in `memory`, where the tensors of a batch lie side by side.
+  // Not in `memory`, which is for the adjacent tensors of a batch.
   const DecodedRegion region = image.decode(
       {.crop = plan.box, .least_width = plan.least_width, .least_height = plan.least_height},
       channels, options.apply_orientation, heap_memory());

@@ -184,8 +184,8 @@ struct ImageTransformOptions {
   ResizeFilter filter = ResizeFilter::kBilinear;
   bool antialias = true;
   FillColor fill = {};  ///< of borders and corners
-  /// How many times larger than the result an image is decoded at least, if the decoder can shrink
-  /// it. 1 is the fastest. 2 and more are closer to shrinking in one step, as Pillow's
+  /// Images are decoded at least this many times larger than the result, if the decoder can shrink
+  /// them. 1 is the fastest. 2 and more are closer to shrinking in one step, as Pillow's
   /// reducing_gap.
   double decode_margin = 1;
 };

@@ -1,6 +1,6 @@
 #include "media/transform/kernels.h"
 
-// Vectors whose size is not known cannot be in arrays and structs.
+// Vectors of unknown size cannot be in arrays and structs.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE

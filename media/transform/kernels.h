@@ -1,6 +1,6 @@
-// The loops over pixels that are vectorized, for the best instructions that the processor has
-// (Google Highway, dynamic dispatch). All of them give the same bits with every instruction set.
-// Internal to media/transform.
+// Vectorized loops over pixels, for the best instruction set of the processor (Google Highway,
+// dynamic dispatch). Results are bit-identical with every instruction set. Internal to
+// media/transform.
 
 #pragma once
 
@@ -15,10 +15,10 @@
 namespace energon::kernels {
 
 /// Bytes after the last pixel of a source row that resize_rows() may read.
-inline constexpr std::int64_t kReadBehind = 16;
+inline constexpr std::int64_t kReadAfter = 16;
 
 /// Resizes 4 rows of `channels` (1 to 4) interleaved uint8 to `width` pixels each. Rows may be the
-/// same. Reads up to kReadBehind bytes after the rows.
+/// same. Reads up to kReadAfter bytes after the rows.
 void resize_rows(const std::array<const std::uint8_t*, 4>& rows, int channels,
                  const FilterTable& table, std::int64_t width,
                  const std::array<std::uint8_t*, 4>& to);
@@ -28,8 +28,8 @@ void resize_rows(const std::array<const std::uint8_t*, 4>& rows, int channels,
 void blend_rows(const std::uint8_t* first, std::int64_t row_bytes, std::int32_t count,
                 const std::int16_t* packed, std::int64_t bytes, std::uint8_t* to);
 
-/// One row of `width` pixels of interleaved uint8 to values in one row per channel. `mirrored`:
-/// from the last pixel to the first.
+/// Converts a row of `width` interleaved uint8 pixels to values in one row per channel; `mirrored`
+/// writes them from the last pixel to the first.
 void normalize_planar(const std::uint8_t* row, std::int64_t width, int channels,
                       const LevelScales& scales, bool mirrored, const std::array<float*, 4>& to);
 /// The same, rounded to bfloat16 (to nearest, ties to even).
@@ -37,12 +37,12 @@ void normalize_planar(const std::uint8_t* row, std::int64_t width, int channels,
                       const LevelScales& scales, bool mirrored,
                       const std::array<std::uint16_t*, 4>& to);
 
-/// The levels as they are, without `scales`.
+/// Copies the levels; ignores `scales`.
 void normalize_planar(const std::uint8_t* row, std::int64_t width, int channels,
                       const LevelScales& scales, bool mirrored,
                       const std::array<std::uint8_t*, 4>& to);
 
-/// Interleaved values, float32 or bfloat16, not mirrored.
+/// Converts to interleaved values, float32 or bfloat16, not mirrored.
 void normalize_interleaved(const std::uint8_t* row, std::int64_t width, int channels,
                            const LevelScales& scales, float* to);
 void normalize_interleaved(const std::uint8_t* row, std::int64_t width, int channels,
@@ -52,27 +52,27 @@ void normalize_interleaved(const std::uint8_t* row, std::int64_t width, int chan
 void scale_levels(std::uint8_t* levels, std::int64_t count, std::int32_t factor,
                   std::int32_t offset);
 
-/// gray = (19589 R + 38470 G + 7471 B) >> 16 of `count` pixels.
+/// gray = (19589 R + 38470 G + 7471 B) >> 16, for `count` pixels.
 void gray_of_rgb(const std::uint8_t* rgb, std::int64_t count, std::uint8_t* gray);
 
-/// In place: level = gray + (level - gray) * factor, rounded down and clamped. `factor` is 2^14
-/// times the factor, 0 to 2^22.
+/// In place: level = gray + (level - gray) * factor / 2^14, rounded down and clamped. `factor` is
+/// in [0, 2^22].
 void saturate_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t factor);
 
-/// In place: turns the hue by `turn` / (6 * 2^16) of the circle, 0 <= turn < 6 * 2^16.
+/// In place: rotates the hue by `turn` / (6 * 2^16) of the circle, 0 <= turn < 6 * 2^16.
 void turn_hue_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t turn);
 
 }  // namespace energon::kernels
 
-// The two passes of a resize of uint8 without vectors: for very small images, and for processors
-// without vectors that the library knows.
+// The two passes of a uint8 resize without vectors: for very small images, and for processors
+// without a supported vector instruction set.
 namespace energon::plain {
 
 inline std::uint8_t level_of(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> FilterTable::kFractionBits, 0, 255));
 }
 
-/// One row of interleaved pixels to `width` pixels.
+/// Resizes one row of interleaved pixels to `width` pixels.
 inline void resize_row(const std::uint8_t* row, int channels, const FilterTable& table,
                        std::int64_t width, std::uint8_t* to) {
   for (std::int64_t x = 0; x < width; ++x) {

@@ -14,7 +14,7 @@
 
 namespace energon {
 
-// --- The form of the tensor ---
+// --- The format of the tensor ---
 
 namespace {
 
@@ -27,14 +27,14 @@ void check_channel(const OutputFormat& format, std::size_t channel) {
   if (!(std::abs(mean) <= kLargestMean) || !(stddev >= kLeastDeviation) ||
       !(stddev <= kLargestMean)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("channel {} has a mean of {} and a stddev of {}: give those of values "
-                            "from 0 to 1, a stddev of at least {}",
+                fmt::format("channel {} has a mean of {} and a stddev of {}: expected those of "
+                            "values from 0 to 1, and a stddev of at least {}",
                             channel, mean, stddev, kLeastDeviation));
   }
   if (format.dtype == DType::kUInt8 && (mean != 0 || stddev != 1)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("channel {} has a mean of {} and a stddev of {}, but uint8 holds the "
-                            "levels as they are: leave both out, or take a floating dtype",
+                fmt::format("channel {} has a mean of {} and a stddev of {}, but uint8 contains "
+                            "unchanged levels: omit both, or use a floating-point dtype",
                             channel, mean, stddev));
   }
 }
@@ -45,12 +45,13 @@ void validate(const OutputFormat& format, int channels) {
   if (format.dtype != DType::kUInt8 && format.dtype != DType::kFloat16 &&
       format.dtype != DType::kBFloat16 && format.dtype != DType::kFloat32) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("pixels as {}: they can be uint8, float16, bfloat16 or float32",
+                fmt::format("pixels as {}: expected uint8, float16, bfloat16 or float32",
                             to_string(format.dtype)));
   }
   if (channels < 1 || channels > kMaxImageChannels) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("an image of {} channels: must be 1 to {}",
-                                                         channels, kMaxImageChannels));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("an image with {} channels: must be 1 to {}", channels, kMaxImageChannels));
   }
   for (int channel = 0; channel < channels; ++channel) {
     check_channel(format, static_cast<std::size_t>(channel));
@@ -72,7 +73,7 @@ TensorSpec output_spec(const OutputFormat& format, std::int64_t width, std::int6
 
 namespace {
 
-// The leading 16 bits, so that its product with a level is exact.
+// The leading 16 bits, whose product with a level is exact.
 float shortened(double number) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
   return std::bit_cast<float>(bits & 0xFFFF'FF00U);
@@ -91,12 +92,12 @@ float normalized(const kernels::LevelScale& scale, std::uint8_t level) {
   return (scale.bias + number * scale.high) + number * scale.low;
 }
 
-// A float16 on its way to memory: other 16-bit numbers are bfloat16.
+// Tags a result as float16, because plain 16-bit numbers are bfloat16.
 struct Half {
   std::uint16_t bits;
 };
 
-// Row `y` of channel `channel`, where channels come first.
+// Row `y` of channel `channel` if channels come first.
 template <class Number>
 Number* plane_row(Number* to, const ImageView& image, int channel, std::int64_t y) {
   return to + (channel * image.height + y) * image.width;
@@ -209,17 +210,18 @@ void Normalizer::run(const ImageView& image, std::span<std::byte> to, bool mirro
   check_image(image);
   if (image.dtype != DType::kUInt8 || image.channels != channels_) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an image of {} channels of {}: expected {} of uint8", image.channels,
+                fmt::format("an image with {} channels of {}: expected {} of uint8", image.channels,
                             to_string(image.dtype), channels_));
   }
   const std::size_t size = size_of(format_.dtype);
   const std::size_t bytes = static_cast<std::size_t>(image.width * image.height * channels_) * size;
   if (to.size() != bytes || reinterpret_cast<std::uintptr_t>(to.data()) % size != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} x {} pixels of {} {} need {} aligned bytes, the place for them has "
-                            "{}",
-                            image.width, image.height, channels_, to_string(format_.dtype), bytes,
-                            to.size()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} x {} pixels of {} {} need {} aligned bytes, the memory for them has "
+                    "{}",
+                    image.width, image.height, channels_, to_string(format_.dtype), bytes,
+                    to.size()));
   }
   if (format_.dtype == DType::kFloat32) {
     run_as<float>(image, to, mirrored);

@@ -1,4 +1,4 @@
-// Levels of uint8 to the numbers that a model takes.
+// Converts uint8 levels to the numbers of a tensor. Internal to media/transform.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace energon {
 
-/// The tensor of an image. Throws Error (kInvalidArgument): a size, a number of channels, a dtype,
-/// a mean or a stddev that cannot be.
+/// The tensor of an image. Throws Error (kInvalidArgument) for an invalid size, number of channels,
+/// dtype, mean or stddev.
 TensorSpec output_spec(const OutputFormat& format, std::int64_t width, std::int64_t height,
                        int channels);
 
@@ -24,7 +24,7 @@ void validate(const OutputFormat& format, int channels);
 namespace kernels {
 
 /// value = (bias + level * high) + level * low. `high` and `low` have 16 significant bits, so that
-/// the products are exact and a fused multiply-add gives the same bits.
+/// the products are exact and a fused multiply-add has the same result.
 struct LevelScale {
   float high = 0;
   float low = 0;
@@ -35,17 +35,17 @@ using LevelScales = std::array<LevelScale, 4>;
 }  // namespace kernels
 
 /// Writes tensors of one OutputFormat. Immutable and thread-safe. float32 values are within 4e-7 of
-/// (level / 255 - mean) / stddev, relative to 1 / stddev, bfloat16 and float16 are rounded to the
-/// nearest one; all of them are the same on every processor.
+/// (level / 255 - mean) / stddev, relative to 1 / stddev; bfloat16 and float16 are rounded to
+/// nearest. Values are the same on every processor.
 class Normalizer {
  public:
   /// Throws Error (kInvalidArgument) as output_spec().
   Normalizer(const OutputFormat& format, int channels);
 
-  /// Writes the tensor output_spec(format, width, height, channels) to `to`. `mirrored` flips it,
-  /// left to right, at hardly any cost if the channels come first. Throws Error (kInvalidArgument):
-  /// not an image of uint8 with these channels, or `to` has not exactly the bytes of the tensor, or
-  /// is not aligned for it.
+  /// Writes the tensor output_spec(format, width, height, channels) to `to`. `mirrored` flips it
+  /// left to right, at almost no cost if channels come first. Throws Error (kInvalidArgument) if
+  /// the image is not uint8 with these channels, or `to` does not have exactly the bytes of the
+  /// tensor, or is not aligned for it.
   void run(const ImageView& image, std::span<std::byte> to, bool mirrored = false) const;
 
  private:
@@ -64,7 +64,7 @@ class Normalizer {
   std::shared_ptr<const HalfTables> halves_;  // float16 of all levels; null for other dtypes
 };
 
-/// The nearest float16, ties to even, as its bits; too large numbers become infinite.
+/// The bits of the nearest float16, ties to even; numbers that are too large become infinite.
 std::uint16_t to_float16(float number);
 
 }  // namespace energon

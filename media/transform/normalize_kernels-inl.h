@@ -1,4 +1,4 @@
-// Levels to normalized values, for one instruction set. Included by kernels.cpp only.
+// Converts levels to normalized values, for one instruction set. Included by kernels.cpp only.
 
 // clang-format off
 #if defined(ENERGON_NORMALIZE_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -50,7 +50,7 @@ HWY_INLINE V values_of(V8 levels, V high, V low, V bias) {
   return hn::MulAdd(level, low, hn::MulAdd(level, high, bias));
 }
 
-/// The vectors of one channel, which begin at `place` of the row of the result.
+/// Stores the vectors of one channel, at `place` in the row of the result.
 template <class V8, class Out>
 HWY_INLINE void store_channel(V8 levels, const LevelScale& scale, bool mirrored, Out* to) {
   const hn::Rebind<float, hn::DFromV<V8>> d;
@@ -68,7 +68,7 @@ HWY_INLINE void store_channel(V8 levels, const LevelScale& /*scale*/, bool mirro
              to);
 }
 
-/// A vector of pixels at `row` to places `place` of each channel.
+/// Converts a vector of pixels at `row` to position `place` of each channel.
 template <int kChannels, class Out>
 HWY_INLINE void planar_vector(const std::uint8_t* row, std::int64_t place,
                               const LevelScales& scales, bool mirrored,
@@ -131,7 +131,7 @@ void planar(const std::uint8_t* row, std::int64_t width, int channels, const Lev
   }
 }
 
-/// The scales of as many vectors as there are channels: after them, the channels begin again.
+/// The scales of as many vectors as there are channels; then the pattern of channels repeats.
 struct RepeatedScales {
   alignas(64) std::array<float, 4 * kMostLanes> high, low, bias;
 };

@@ -15,7 +15,7 @@ std::int64_t ImageView::pixel_bytes() const {
 void check_image_size(const char* what, std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1 || width > kMaxImageSide || height > kMaxImageSide) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} has {} x {} pixels, both must be 1 to {}", what, width, height,
+                fmt::format("{} has {} x {} pixels: both must be 1 to {}", what, width, height,
                             kMaxImageSide));
   }
 }
@@ -24,11 +24,11 @@ void check_image(const ImageView& image) {
   if (image.dtype != DType::kUInt8 && image.dtype != DType::kFloat32) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("an image of {}: transforms take uint8 and float32", to_string(image.dtype)));
+        fmt::format("an image of {}: transforms expect uint8 or float32", to_string(image.dtype)));
   }
   if (image.channels < 1 || image.channels > kMaxImageChannels) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an image of {} channels: transforms take 1 to {}", image.channels,
+                fmt::format("an image with {} channels: transforms expect 1 to {}", image.channels,
                             kMaxImageChannels));
   }
   check_image_size("the image", image.width, image.height);
@@ -40,7 +40,7 @@ void check_image(const ImageView& image) {
       reinterpret_cast<std::uintptr_t>(image.data) % static_cast<std::uintptr_t>(size) != 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("rows of {} pixels of {} bytes that begin every {} bytes: they must "
-                            "not overlap and be aligned to {} bytes",
+                            "not overlap and must be aligned to {} bytes",
                             image.width, image.pixel_bytes(), image.row_bytes, size));
   }
 }
@@ -59,8 +59,8 @@ ImageView image_view(ByteView pixels, std::int64_t width, std::int64_t height, i
   const auto bytes = static_cast<std::uint64_t>(image.row_bytes * height);
   if (pixels.size() != bytes) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("an image of {} x {} pixels of {} {} has {} bytes, not {}", width,
-                            height, channels, to_string(dtype), bytes, pixels.size()));
+                fmt::format("an image of {} x {} pixels of {} {}: expected {} bytes, found {}",
+                            width, height, channels, to_string(dtype), bytes, pixels.size()));
   }
   return image;
 }
@@ -72,7 +72,7 @@ void check_room(const ImageView& image, std::int64_t width, std::int64_t height,
       reinterpret_cast<std::uintptr_t>(to.data()) % size_of(image.dtype) != 0) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("{} x {} pixels of {} {} need {} aligned bytes, the place for them has "
+        fmt::format("{} x {} pixels of {} {} need {} aligned bytes, the memory for them has "
                     "{}",
                     width, height, image.channels, to_string(image.dtype), bytes, to.size()));
   }
@@ -83,7 +83,7 @@ ImageView crop(const ImageView& image, const PixelBox& box) {
       box.y >= image.height || box.width > image.width - box.x ||
       box.height > image.height - box.y) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a box of {} x {} pixels at ({}, {}) is not inside of an image of {} x "
+                fmt::format("a box of {} x {} pixels at ({}, {}) is not inside an image of {} x "
                             "{}",
                             box.width, box.height, box.x, box.y, image.width, image.height));
   }

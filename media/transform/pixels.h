@@ -11,7 +11,7 @@
 
 namespace energon {
 
-/// Throws Error (kInvalidArgument) unless the view is one that the transforms take.
+/// Throws Error (kInvalidArgument) if transforms do not accept the image.
 void check_image(const ImageView& image);
 
 /// Throws Error (kInvalidArgument) unless both are in [1, kMaxImageSide]. `what` begins the
@@ -19,15 +19,15 @@ void check_image(const ImageView& image);
 void check_image_size(const char* what, std::int64_t width, std::int64_t height);
 
 /// Throws Error (kInvalidArgument) unless `to` has exactly the bytes of an image of width * height
-/// pixels like those of `image`, and is aligned for them.
+/// pixels like those of `image`, and their alignment.
 void check_room(const ImageView& image, std::int64_t width, std::int64_t height,
                 std::span<std::byte> to);
 
-/// The pixels in `box`: the same memory. Throws Error (kInvalidArgument) unless `box` has pixels
-/// and is inside of the image.
+/// A view of the pixels in `box`. Throws Error (kInvalidArgument) unless `box` has pixels and is
+/// inside the image.
 ImageView crop(const ImageView& image, const PixelBox& box);
 
-/// The pixels that are in both; a box without pixels if there are none.
+/// The pixels that are in both boxes; an empty box if there are none.
 PixelBox intersection(const PixelBox& a, const PixelBox& b);
 
 }  // namespace energon

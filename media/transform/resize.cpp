@@ -52,7 +52,7 @@ double filter_support(ResizeFilter filter) {
   return 2;
 }
 
-// Weights of the pixel whose center is at `center`, into `weights`, with a sum of 1.
+// Writes the weights of the pixel whose center is at `center` to `weights`, with a sum of 1.
 FilterTable::Taps stretched_taps(const FilterRequest& request, double center, double stretch,
                                  double* weights) {
   const double support = filter_support(request.filter) * stretch;
@@ -80,7 +80,7 @@ FilterTable::Taps nearest_tap(const FilterRequest& request, double center, doubl
   return {static_cast<std::int32_t>(std::clamp<std::int64_t>(pixel, 0, request.from_size - 1)), 1};
 }
 
-// Without antialiasing: pixels before the first and after the last count as those.
+// Without antialiasing. Pixels before the first and after the last count as the first and the last.
 FilterTable::Taps plain_taps(const FilterRequest& request, double center, double* weights) {
   const auto reach = static_cast<std::int64_t>(filter_support(request.filter));
   const double position = center - 0.5;
@@ -162,12 +162,12 @@ void check_box(const ImageView& image, const FractionalBox& box) {
       box.x + box.width > static_cast<double>(image.width) ||
       box.y + box.height > static_cast<double>(image.height)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a box of {} x {} at ({}, {}) is not inside of an image of {} x {}",
+                fmt::format("a box of {} x {} at ({}, {}) is not inside an image of {} x {}",
                             box.width, box.height, box.x, box.y, image.width, image.height));
   }
 }
 
-// Whether a row, or a column, stays as it is.
+// Whether rows, or columns, stay unchanged.
 bool is_whole(const FilterRequest& request) {
   return request.begin == 0 && request.length == static_cast<double>(request.from_size) &&
          request.from_size == request.to_size && !request.reversed;
@@ -184,19 +184,20 @@ FilterTable::Taps needed_rows(const FilterTable& vertical) {
   return {first, end - first};
 }
 
-// A copy of the last row that may be read beyond its end.
+// A copy of the last row, with padding so that it may be read beyond its end.
 const std::uint8_t* guarded_row(const ImageView& image, std::int64_t y,
                                 std::vector<std::byte>& memory) {
   const auto bytes = static_cast<std::size_t>(image.width * image.pixel_bytes());
-  memory.resize(bytes + kernels::kReadBehind);
+  memory.resize(bytes + kernels::kReadAfter);
   std::memcpy(memory.data(), image.row(y), bytes);
   return levels(memory.data());
 }
 
-// Bytes of the rows between the passes. Throws Error (kResourceExhausted) if they are too many.
+// The bytes of the rows between the passes. Throws Error (kResourceExhausted) if there are too
+// many.
 std::size_t between_bytes(FilterTable::Taps rows, std::int64_t row_bytes) {
   const auto bytes = static_cast<std::uint64_t>(rows.count * row_bytes);
-  check_decoded_bytes("the image whose width is resized, but not yet its height,", bytes, {});
+  check_decoded_bytes("the image between the passes of a resize", bytes, {});
   return bytes;
 }
 
@@ -205,7 +206,7 @@ const float* float_weights(const FilterTable& table, std::size_t place) {
          place * static_cast<std::size_t>(table.groups) * FilterTable::kGroupTaps;
 }
 
-// The product of two floats is exact in double: a fused multiply-add changes nothing.
+// The product of two floats is exact in double, so a fused multiply-add has the same result.
 float weighted_sum(const float* pixels, std::int64_t step, std::int32_t count,
                    const float* weights) {
   double sum = 0;
@@ -230,7 +231,7 @@ void resize_rows(const ImageView& image, FilterTable::Taps rows, const FilterTab
                  std::int64_t width, std::uint8_t* to, std::vector<std::byte>& last_row) {
   const std::int64_t row_bytes = width * image.channels;
   const std::int64_t end = rows.first + rows.count;
-  if (image.row_bytes < kernels::kReadBehind) {
+  if (image.row_bytes < kernels::kReadAfter) {
     for (std::int64_t y = rows.first; y < end; ++y, to += row_bytes) {
       plain::resize_row(levels(image.row(y)), image.channels, table, width, to);
     }
@@ -259,7 +260,7 @@ const FilterTable& Resizer::Tables::find(const FilterRequest& request) {
   }
   Entry& entry = entries_[next_];
   next_ = (next_ + 1) % entries_.size();
-  entry.request = {};  // no table, should there be no memory for it
+  entry.request = {};  // marks the entry as empty if allocation fails
   make_filter_table(request, entry.table);
   entry.request = request;
   return entry.table;
@@ -279,7 +280,7 @@ void Resizer::resize_bytes(const ImageView& from, const FilterTable* horizontal,
   std::int64_t first_bytes = from.row_bytes;
   if (horizontal != nullptr) {
     if (const std::size_t bytes = between_bytes(rows, row_bytes); between_.size() < bytes) {
-      between_.resize(bytes);  // never smaller, because growing clears
+      between_.resize(bytes);  // never shrunk, because growing clears memory
     }
     resize_rows(from, rows, *horizontal, width, levels(between_.data()), last_row_);
     first = levels(between_.data());

@@ -1,7 +1,7 @@
 // The two passes of a resize, for one instruction set. Included by kernels.cpp only.
 //
-// A weight of 22 bits is sent as two 16-bit numbers, so that sums of two products of 16 bits, which
-// processors add into 32 bits at once, are exact.
+// A weight of 22 bits is split into two 16-bit numbers, so that the sum of two 16-bit products,
+// which processors compute in 32 bits with one instruction, is exact.
 
 // clang-format off
 #if defined(ENERGON_RESIZE_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -47,28 +47,28 @@ HWY_MAYBE_UNUSED inline void blend_rows_simd(const std::uint8_t* first, std::int
 
 #else
 
-/// sum += pairs of a * b. On every target that Highway has, the pairs are those of adjacent lanes
-/// after RearrangeToOddPlusEven().
+/// sum += pairs of a * b. On every Highway target, the pairs are those of adjacent lanes after
+/// RearrangeToOddPlusEven().
 template <class Words, class Sums>
 HWY_INLINE void add_pairs(Words a, Words b, Sums& sum0, Sums& sum1) {
   const hn::DFromV<Sums> d32;
   sum0 = hn::ReorderWidenMulAccumulate(d32, a, b, sum0, sum1);
 }
 
-/// The levels of sums, rounded, not yet clamped.
+/// The levels of sums, rounded but not clamped.
 template <class Sums>
 HWY_INLINE Sums rounded(Sums sums) {
   const auto half = hn::Set(hn::DFromV<Sums>(), 1 << (FilterTable::kFractionBits - 1));
   return hn::ShiftRight<FilterTable::kFractionBits>(hn::Add(sums, half));
 }
 
-/// Sums of upper and of low parts; a pair each because of what the multiplication of pairs needs.
+/// Sums of high and low parts, two vectors each, as ReorderWidenMulAccumulate() needs.
 template <class Sums>
 struct PairSums {
   Sums high0, high1, low0, low1;
 };
 
-/// Upper and low parts together.
+/// The sum of high and low parts.
 template <class Sums>
 HWY_INLINE Sums total(const PairSums<Sums>& sums) {
   return hn::Add(
@@ -76,8 +76,8 @@ HWY_INLINE Sums total(const PairSums<Sums>& sums) {
       hn::RearrangeToOddPlusEven(sums.low0, sums.low1));
 }
 
-/// Which bytes of 4 interleaved pixels make (channel of tap 0, of tap 1) words; block 1 takes taps
-/// 2 and 3. 0x80 makes a zero.
+/// The bytes of 4 interleaved pixels that form words (channel of tap 0, of tap 1). Block 1 uses
+/// taps 2 and 3. 0x80 produces a zero.
 template <int kChannels>
 struct PixelOrder {
   alignas(32) std::array<std::uint8_t, 32> bytes = {};
@@ -93,8 +93,8 @@ struct PixelOrder {
   }
 };
 
-/// Which bytes of a group of weights make (weight of tap 0, of tap 1) in every lane; block 1 takes
-/// taps 2 and 3.
+/// The bytes of a group of weights that form (weight of tap 0, of tap 1) in every lane. Block 1
+/// uses taps 2 and 3.
 struct WeightOrder {
   alignas(32) std::array<std::uint8_t, 32> bytes = {};
 
@@ -105,8 +105,8 @@ struct WeightOrder {
   }
 };
 
-/// The pixels of rows a, b, c and e: levels of the channels of a row in a 32-bit word. Each block
-/// of a sum has that of a part of the taps.
+/// Stores one pixel of each of rows a, b, c and e: the levels of its channels in a 32-bit word.
+/// Each block of a sum is the sum of a part of the taps.
 template <class Sums>
 HWY_INLINE void store_pixels(Sums a, Sums b, Sums c, Sums e, std::uint32_t* pixels) {
   const hn::DFromV<Sums> d32;
@@ -126,14 +126,14 @@ HWY_INLINE void store_pixels(Sums a, Sums b, Sums c, Sums e, std::uint32_t* pixe
   }
 }
 
-/// Weights of one pixel of the result, and where its first source pixel begins.
+/// The weights of one pixel of the result, and the offset of its first source pixel.
 struct PixelWeights {
   const std::int16_t* packed;
   std::int64_t groups;
   std::int64_t offset;
 };
 
-/// One pixel of the result in each of 4 rows.
+/// Computes one pixel of the result in each of 4 rows.
 template <int kChannels>
 HWY_INLINE void resize_pixels(const std::array<const std::uint8_t*, 4>& rows,
                               const PixelWeights& weights, std::uint32_t* pixels) {
@@ -173,7 +173,7 @@ HWY_INLINE void resize_pixels(const std::array<const std::uint8_t*, 4>& rows,
 template <int kChannels>
 void resize_rows_of(const std::array<const std::uint8_t*, 4>& source, const FilterTable& table,
                     std::int64_t width, const std::array<std::uint8_t*, 4>& to) {
-  const std::array<const std::uint8_t*, 4> rows = source;  // not changed by what is written
+  const std::array<const std::uint8_t*, 4> rows = source;  // a copy that writes cannot alias
   const std::array<std::uint8_t*, 4> places = to;
   const FilterTable::Taps* taps = table.taps.data();
   PixelWeights weights = {table.packed.data(), 0, 0};
@@ -187,7 +187,7 @@ void resize_rows_of(const std::array<const std::uint8_t*, 4>& source, const Filt
       std::uint8_t* place = places[r] + x * kChannels;
       // NOLINTNEXTLINE(bugprone-branch-clone): the same for four channels only
       if ((x * kChannels) + 4 <= width * kChannels) {
-        std::memcpy(place, &pixels[r], 4);  // the next pixels overwrite the bytes too many
+        std::memcpy(place, &pixels[r], 4);  // the next pixels overwrite the extra bytes
       } else {
         std::memcpy(place, &pixels[r], kChannels);
       }
@@ -211,7 +211,7 @@ HWY_MAYBE_UNUSED inline void resize_rows_simd(const std::array<const std::uint8_
   }
 }
 
-/// Weights of taps k and k + 1 (k even), as the words of one lane.
+/// The weights of taps k and k + 1 (k even), as the words of one lane.
 HWY_INLINE std::int32_t pair_of(const std::int16_t* packed, std::int32_t tap, bool low) {
   const std::int16_t* group =
       packed + std::ptrdiff_t{tap / FilterTable::kGroupTaps} * FilterTable::kGroupNumbers;
@@ -221,7 +221,7 @@ HWY_INLINE std::int32_t pair_of(const std::int16_t* packed, std::int32_t tap, bo
   return pair;
 }
 
-/// One vector of levels of the result, from the bytes at `first`.
+/// Computes one vector of levels of the result, from the bytes at `first`.
 template <class D8>
 HWY_INLINE void blend_vector(D8 d8, const std::uint8_t* first, std::int64_t row_bytes,
                              std::int32_t count, const std::int16_t* packed, std::uint8_t* to) {
@@ -233,7 +233,7 @@ HWY_INLINE void blend_vector(D8 d8, const std::uint8_t* first, std::int64_t row_
   for (std::int32_t tap = 0; tap < count; tap += 2) {
     const std::uint8_t* row = first + tap * row_bytes;
     const auto a = hn::PromoteTo(d16, hn::LoadU(d8, row));
-    // The weight after the last tap is 0: any row will do.
+    // The weight after the last tap is 0, so any row will do.
     const auto b = hn::PromoteTo(d16, hn::LoadU(d8, tap + 1 < count ? row + row_bytes : row));
     const auto lower = hn::InterleaveLower(d16, a, b);
     const auto upper = hn::InterleaveUpper(d16, a, b);

@@ -13,10 +13,10 @@
 namespace energon {
 namespace {
 
-constexpr int kPointBits = 32;   // of a fraction of a pixel, while stepping along a row
-constexpr int kWeightBits = 10;  // of a fraction of a pixel, as a weight of uint8
+constexpr int kPointBits = 32;   // fraction of a pixel, while stepping along a row
+constexpr int kWeightBits = 10;  // fraction of a pixel, as a weight for uint8
 constexpr std::int32_t kWholeWeight = 1 << kWeightBits;
-constexpr double kFarthest = 1 << 28;  // pixels; what steps along a row can express
+constexpr double kFarthest = 1 << 28;  // pixels; the range of steps along a row
 
 template <class T>
 using PixelFill = std::array<T, kMaxImageChannels>;
@@ -45,7 +45,7 @@ struct WarpSource {
   }
 };
 
-// A coordinate in pixels, with kPointBits of a fraction.
+// A coordinate in pixels as an integer with kPointBits of fraction.
 std::int64_t fixed_point(double coordinate) {
   return static_cast<std::int64_t>(std::floor(coordinate * 0x1p32 + 0.5));
 }
@@ -56,7 +56,7 @@ void check_map(const AffineMatrix& map, std::int64_t width, std::int64_t height)
       const auto [sx, sy] = apply(map, x, y);
       if (!(std::abs(sx) < kFarthest) || !(std::abs(sy) < kFarthest)) {
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("the map takes the corner ({}, {}) of the result to ({}, {}): it "
+                    fmt::format("the map moves the corner ({}, {}) of the result to ({}, {}): it "
                                 "must be within {} pixels",
                                 x, y, sx, sy, kFarthest));
       }
@@ -64,7 +64,7 @@ void check_map(const AffineMatrix& map, std::int64_t width, std::int64_t height)
   }
 }
 
-// Calls sample(x, y, place) for each pixel of the result with the point in the source.
+// Calls sample(x, y, place) with the point in the source, for each pixel of the result.
 template <class T, class Sample>
 void for_each_pixel(const AffineMatrix& map, std::int64_t width, std::int64_t height, int channels,
                     double origin, T* to, const Sample& sample) {
@@ -91,7 +91,7 @@ void warp_nearest(const WarpSource<T>& source, const AffineMatrix& map, std::int
                  });
 }
 
-// Weights of the farther pixels: to the right, and below.
+// Weights of the farther pixels, on the right and below.
 template <class Weight>
 struct WarpWeights {
   Weight across;
@@ -121,7 +121,7 @@ std::uint8_t between(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_
 }
 
 float between(float a, float b, float c, float d, WarpWeights<double> weights) {
-  // A pixel without weight has no influence, whatever it is: 0 * NaN would not be 0.
+  // A pixel without weight must not contribute, even if it is NaN: 0 * NaN is not 0.
   const auto blend = [](double x, double y, double weight) {
     return weight == 0 ? x : x * (1 - weight) + y * weight;
   };
@@ -186,7 +186,7 @@ void warp(const ImageView& from, const AffineMatrix& map, std::int64_t width, st
   }
 }
 
-// An upright copy: whole rows where they are inside, the fill around them.
+// Copies an upright image: whole rows where they are inside, the fill around them.
 bool copy_upright(const ImageView& from, const AffineMatrix& map, std::int64_t width,
                   std::int64_t height, std::span<std::byte> to) {
   if (!is_exact(map) || map.a != 1 || map.e != 1 || map.c < 0 || map.f < 0 ||

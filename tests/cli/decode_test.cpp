@@ -75,7 +75,7 @@ TEST_CASE("get --decode writes one part in the format of the file's name", "[cli
   CHECK_THAT(no_format.err, Catch::Contains(".npy, .png, .wav"));
   const auto no_mode = run_energon({"get", folder.path(), "s0.png", "--decode", "rgb16"});
   CHECK(no_mode.exit_code == 1);
-  CHECK_THAT(no_mode.err, Catch::Contains("no image mode 'rgb16'"));
+  CHECK_THAT(no_mode.err, Catch::Contains("unknown image mode 'rgb16'"));
 }
 
 TEST_CASE("run --decode prints digests of decoded values, with any number of workers",

@@ -163,6 +163,6 @@ TEST_CASE("options of pages are checked", "[cli][preview][html]") {
   refused(html + Words{"--key", "a", "--start", "b"}, 2, "excludes");
   refused(html + Words{"--limit", "0"}, 2, "0 not in range");
   refused(html + Words{"--pack-by", "txt"}, 2, "--pack-by requires --pack-length");
-  refused(html + Words{"--decode", "rgb9"}, 1, "there is no image mode 'rgb9'");
+  refused(html + Words{"--decode", "rgb9"}, 1, "unknown image mode 'rgb9'");
   refused({"--html", folder.file("no/page.html")}, 1, "folder of the output does not exist");
 }

@@ -62,7 +62,7 @@ TEST_CASE("images have the requested mode, or stay bytes", "[media][sample_decod
   CHECK(image.data.text() == "\xFF\0\0\xFF"sv);
   CHECK(stays(decoded("png", kRedPixel, {.image = ""})));
   CHECK_THAT(error_of([] { SampleDecoder({.image = "rgb16"}); }, ErrorCode::kInvalidArgument),
-             Catch::Contains("no image mode 'rgb16'") && Catch::Contains("torchrgb8"));
+             Catch::Contains("unknown image mode 'rgb16'") && Catch::Contains("torchrgb8"));
 }
 
 TEST_CASE("content is guessed for unknown names, if requested", "[media][sample_decoder]") {

@@ -211,7 +211,7 @@ TEST_CASE("a run over a folder that is stopped changes nothing", "[media][metada
                           stop.request_stop();
                         }});
   };
-  CHECK_THAT(error_of(run, ErrorCode::kCancelled), Catch::Contains("as it was before"));
+  CHECK_THAT(error_of(run, ErrorCode::kCancelled), Catch::Contains("was not changed"));
   CHECK_FALSE(fs::exists(folder.file(".nv-meta")));
   CHECK(add_media_metadata(folder.path(), kAllExtensions).images == 2);
 }

@@ -90,7 +90,8 @@ TEST_CASE("flipped bytes of headers give metadata or an error", "[media][metadat
 TEST_CASE("the place and the value of a bad header are named", "[media][metadata]") {
   const std::string head("II*\0", 4);
   CHECK_THAT(message_of(head), Catch::Contains("the TIFF ends at byte 4"));
-  CHECK_THAT(message_of(head + "\xFF\xFF\xFF\xFF"), Catch::Contains("goes on at byte 4294967295"));
+  CHECK_THAT(message_of(head + "\xFF\xFF\xFF\xFF"),
+             Catch::Contains("continues at byte 4294967295"));
   const std::string many = head + std::string("\x08\0\0\0\xFF\xFF", 6);
   CHECK_THAT(message_of(many), Catch::Contains("a directory of 65535 tags"));
   const std::string counted =

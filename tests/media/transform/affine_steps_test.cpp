@@ -226,7 +226,7 @@ TEST_CASE("invalid steps and places are refused") {
                                      {0, 0, 10, INFINITY}}) {
     INFO("place " << number++);
     CHECK_THAT(refusal([&] { energon::draw_affine(image, place, steps, {}, scratch, room); }),
-               Catch::Contains("not inside of the image of 10 x 10"));
+               Catch::Contains("not inside the image of 10 x 10"));
   }
   CHECK_THAT(
       refusal([&] {

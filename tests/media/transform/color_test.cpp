@@ -133,14 +133,14 @@ TEST_CASE("color factors out of range are refused") {
   CHECK_THAT(color_refusal([&] { energon::adjust_saturation(pixels, 3, INFINITY); }),
              Catch::Contains("for the saturation"));
   CHECK(color_refusal([&] { energon::adjust_hue(pixels, 3, 0.51); }) ==
-        "a hue turned by 0.51 of the circle: must be -0.5 to 0.5");
+        "a hue rotation by 0.51 of the circle: must be -0.5 to 0.5");
   CHECK_THAT(color_refusal([&] { energon::adjust_hue(pixels, 4, 0.1); }),
-             Catch::Contains("27 bytes of 4 channels"));
+             Catch::Contains("27 bytes with 4 channels"));
   CHECK_THAT(color_refusal([&] { energon::make_gray(std::span(pixels).first(26), 3); }),
-             Catch::Contains("26 bytes of 3 channels"));
+             Catch::Contains("26 bytes with 3 channels"));
   Pixels gray(8);
   CHECK_THAT(color_refusal([&] { energon::rgb_to_gray(pixels, gray); }),
-             Catch::Contains("9 pixels have 9 gray levels"));
+             Catch::Contains("9 pixels need 9 gray levels"));
 }
 
 TEST_CASE("jitter draws fourteen words: the order, and factors within their ranges") {

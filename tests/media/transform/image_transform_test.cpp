@@ -174,7 +174,7 @@ TEST_CASE("colors are drawn after the geometry, gray with its probability") {
 
 TEST_CASE("invalid steps, options and images are refused") {
   CHECK(refusal({energon::ColorJitter{}, energon::ResizeTo{4, 4}}) ==
-        "step 1 changes the geometry after a step that changes colors: put steps of colors last");
+        "step 1 changes the geometry after a step that changes colors: put color steps last");
   CHECK_THAT(refusal({energon::ResizeTo{0, 4}}), Catch::StartsWith("the resized image has 0 x 4"));
   CHECK_THAT(refusal({energon::ResizeShortest{-4}}), Catch::StartsWith("the resized image has"));
   CHECK_THAT(refusal({energon::ResizeShortest{4, 0}}), Catch::StartsWith("the resized image has"));
@@ -185,7 +185,7 @@ TEST_CASE("invalid steps, options and images are refused") {
   CHECK_THAT(refusal({energon::RandomRotation{{3, 2}}}), Catch::StartsWith("a range of 3 to 2"));
   CHECK_THAT(refusal({energon::ColorJitter{.hue = 1}}), Catch::StartsWith("ColorJitter::hue"));
   CHECK_THAT(refusal({energon::RandomGray{}}, {.channels = 4}),
-             Catch::Contains("changes colors of images of 4 channels"));
+             Catch::Contains("changes colors of images with 4 channels"));
   CHECK_THAT(refusal({}, {.channels = 0}), Catch::Contains("0 channels"));
   CHECK_THAT(refusal({}, {.decode_margin = NAN}), Catch::Contains("decode_margin of nan"));
   const Pixels pixels = noise(6, 5, 3);
@@ -197,7 +197,7 @@ TEST_CASE("invalid steps, options and images are refused") {
                                       energon::ErrorCode::kInvalidArgument);
   };
   CHECK(run_refusal(energon::image_view(pixels, 6, 5, 3), std::span(room).first(89)) ==
-        "the tensor has 90 bytes, the place for it has 89");
+        "the tensor needs 90 bytes, but the memory for it has 89");
   CHECK_THAT(run_refusal(energon::image_view(pixels, 18, 5, 1), room),
-             Catch::Contains("an image of 1 channels of uint8: this transform takes 3"));
+             Catch::Contains("an image with 1 channels of uint8: this transform expects 3"));
 }

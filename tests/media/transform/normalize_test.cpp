@@ -177,13 +177,13 @@ TEST_CASE("output_spec describes the tensor") {
 
 TEST_CASE("invalid formats and buffers are refused") {
   CHECK(refusal({.dtype = DType::kInt64}, 3) ==
-        "pixels as int64: they can be uint8, float16, bfloat16 or float32");
-  CHECK(refusal({}, 5) == "an image of 5 channels: must be 1 to 4");
+        "pixels as int64: expected uint8, float16, bfloat16 or float32");
+  CHECK(refusal({}, 5) == "an image with 5 channels: must be 1 to 4");
   CHECK_THAT(refusal({.stddev = {1, 0, 1, 1}}, 3),
              Catch::Contains("channel 1 has a mean of 0 and a stddev of 0"));
   CHECK_THAT(refusal({.mean = {0, 0, NAN, 0}}, 3), Catch::Contains("channel 2"));
   CHECK_THAT(refusal({.dtype = DType::kUInt8, .mean = {0.5}}, 3),
-             Catch::Contains("uint8 holds the levels"));
+             Catch::Contains("uint8 contains unchanged levels"));
   const Pixels pixels = noise(5, 2, 3);
   const auto run_refusal = [&](const ImageView& image, std::size_t begin, std::size_t size) {
     std::vector<float> room(64);
@@ -195,5 +195,5 @@ TEST_CASE("invalid formats and buffers are refused") {
   CHECK_THAT(run_refusal(image, 0, 119), Catch::Contains("need 120 aligned bytes"));
   CHECK_THAT(run_refusal(image, 2, 120), Catch::Contains("need 120 aligned bytes"));
   CHECK_THAT(run_refusal(energon::image_view(pixels, 30, 1, 1), 0, 120),
-             Catch::Contains("an image of 1 channels of uint8: expected 3 of uint8"));
+             Catch::Contains("an image with 1 channels of uint8: expected 3 of uint8"));
 }

@@ -40,19 +40,19 @@ TEST_CASE("borders and crops of impossible sizes are refused") {
   };
   Pixels room(8);
   CHECK(refusal([&] { energon::pad(image, {.left = -1}, {}, room); }) ==
-        "a border of -1 pixels, must be 0 to 16777216");
+        "a border of -1 pixels: must be 0 to 16777216");
   CHECK_THAT(refusal([&] { energon::pad(image, {.right = 1}, {}, room); }),
-             Catch::Contains("need 6 aligned bytes, the place for them has 8"));
+             Catch::Contains("need 6 aligned bytes, the memory for them has 8"));
   CHECK_THAT(refusal([] { energon::center_box(4, 4, INT64_MIN, 1); }),
              Catch::StartsWith("the crop has"));
   CHECK_THAT(refusal([&] {
                energon::crop(image, {1, 0, 2, 1});
              }),
-             Catch::Contains("is not inside of an image of 2 x 1"));
+             Catch::Contains("is not inside an image of 2 x 1"));
   CHECK_THAT(refusal([&] {
                energon::crop(image, {0, INT64_MAX, 1, INT64_MAX});
              }),
              Catch::Contains("is not inside"));
   CHECK_THAT(refusal([&] { energon::image_view(pixels, 2, 2, 2); }),
-             Catch::Contains("has 8 bytes, not 4"));
+             Catch::Contains("expected 8 bytes, found 4"));
 }

@@ -103,7 +103,7 @@ TEST_CASE("invalid ranges and sizes are refused") {
   CallRng rng(1);
   CHECK(geometry_refusal([&] {
           energon::draw_between(rng, {2, 1});
-        }) == "a range of 2 to 1: give two finite numbers, the lower one first");
+        }) == "a range of 2 to 1: expected two finite numbers, the lower one first");
   CHECK_THAT(geometry_refusal([&] {
                energon::draw_between(rng, {0, INFINITY});
              }),
@@ -117,6 +117,6 @@ TEST_CASE("invalid ranges and sizes are refused") {
   CHECK_THAT(geometry_refusal([&] { energon::random_resized_crop_box(rng, 0, 9); }),
              Catch::StartsWith("the image has 0 x 9 pixels"));
   CHECK(geometry_refusal([&] { energon::random_crop_box(rng, 9, 9, 10, 9); }) ==
-        "a crop of 10 x 9 pixels of an image of 9 x 9: pad or resize the image first");
+        "a crop of 10 x 9 pixels from an image of 9 x 9: pad or resize the image first");
   CHECK_THAT(geometry_refusal([&] { energon::random_flip(rng, 1.5); }), Catch::Contains("1.5"));
 }

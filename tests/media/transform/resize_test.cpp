@@ -179,11 +179,11 @@ TEST_CASE("invalid resizes are refused with the reason") {
   const ImageView image = energon::image_view(pixels, 17, 13, 3);
   const double nan = std::nan("");
   CHECK(refusal(image, whole(image), 4, 4, 47) ==
-        "4 x 4 pixels of 3 uint8 need 48 aligned bytes, the place for them has 47");
+        "4 x 4 pixels of 3 uint8 need 48 aligned bytes, the memory for them has 47");
   CHECK(refusal(image, whole(image), 0, 4, 0) ==
-        "the resized image has 0 x 4 pixels, both must be 1 to 16777216");
+        "the resized image has 0 x 4 pixels: both must be 1 to 16777216");
   CHECK(refusal(image, whole(image), 4, 1LL << 62, 0) ==
-        "the resized image has 4 x 4611686018427387904 pixels, both must be 1 to 16777216");
+        "the resized image has 4 x 4611686018427387904 pixels: both must be 1 to 16777216");
   int number = 0;
   for (const FractionalBox& box : {FractionalBox{0, 0, 17.001, 13},
                                    {-0.1, 0, 4, 4},
@@ -194,11 +194,11 @@ TEST_CASE("invalid resizes are refused with the reason") {
                                    {0, 0, INFINITY, 4},
                                    {1e300, 0, 4, 4}}) {
     INFO("box " << number++);
-    CHECK_THAT(refusal(image, box, 4, 4, 48), Catch::Contains("is not inside of an image of"));
+    CHECK_THAT(refusal(image, box, 4, 4, 48), Catch::Contains("is not inside an image of"));
   }
   ImageView wrong = image;
   wrong.channels = 5;
-  CHECK_THAT(refusal(wrong, whole(image), 4, 4, 80), Catch::Contains("an image of 5 channels"));
+  CHECK_THAT(refusal(wrong, whole(image), 4, 4, 80), Catch::Contains("an image with 5 channels"));
   wrong = image;
   wrong.dtype = DType::kInt64;
   CHECK_THAT(refusal(wrong, whole(image), 4, 4, 80), Catch::Contains("an image of int64"));

@@ -125,9 +125,9 @@ TEST_CASE("maps far away show the fill, and maps too far away are refused") {
                                       energon::ErrorCode::kInvalidArgument);
   };
   CHECK(refusal({1, 0, 1e9, 0, 1, 0}, 48) ==
-        "the map takes the corner (0, 0) of the result to (1000000000, 0): it must be within "
+        "the map moves the corner (0, 0) of the result to (1000000000, 0): it must be within "
         "268435456 pixels");
-  CHECK_THAT(refusal({NAN, 0, 0, 0, 1, 0}, 48), Catch::StartsWith("the map takes the corner"));
-  CHECK_THAT(refusal({1e300, 0, 0, 0, 1, 0}, 48), Catch::StartsWith("the map takes the corner"));
+  CHECK_THAT(refusal({NAN, 0, 0, 0, 1, 0}, 48), Catch::StartsWith("the map moves the corner"));
+  CHECK_THAT(refusal({1e300, 0, 0, 0, 1, 0}, 48), Catch::StartsWith("the map moves the corner"));
   CHECK_THAT(refusal({}, 47), Catch::Contains("need 48 aligned bytes"));
 }
