@@ -59,6 +59,9 @@ struct PythonFunctions {
   PythonFunction encode_batch = {};
 };
 
+/// PipelineLeaf::load that calls `function` with what `items` makes of the parts.
+LoadFunction load_function(const PythonFunction& function, std::shared_ptr<const ItemMaker> items);
+
 /// Adds stages that call `functions` to `encoder`. `items` makes what the functions get; `paths`
 /// are those of each leaf.
 void add_functions(const PythonFunctions& functions, const std::shared_ptr<const ItemMaker>& items,
