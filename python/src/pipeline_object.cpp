@@ -167,8 +167,10 @@ nb::dict foreign_to_python(const ForeignDataset& dataset) {
   result["columns"] = columns;
   result["joiner"] = nb::none();
   if (dataset.joiner) {
-    result["joiner"] = nb::make_tuple(text_to_python(dataset.joiner->module),
-                                      text_to_python(dataset.joiner->name));
+    const bool is_class = dataset.joiner->kind == Joiner::Kind::kClass;
+    result["joiner"] =
+        nb::make_tuple(is_class ? "class" : "function", text_to_python(dataset.joiner->module),
+                       text_to_python(dataset.joiner->name));
   }
   return result;
 }
