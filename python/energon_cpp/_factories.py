@@ -173,13 +173,14 @@ class DefaultGenericWebdatasetFactory(BaseWebdatasetFactory[T_sample]):
         self._sample_loader = self._all_fields
 
     def _check_fields(self, names: Iterable[str]) -> None:
-        kind = self.__sample_type__
+        kind: Any = self.__sample_type__
         if dataclasses.is_dataclass(kind):
             known = [field.name for field in dataclasses.fields(kind)]
             unknown = [name for name in names if name not in known]
             if unknown:
+                name = self.__sample_type__.__name__
                 raise ValueError(
-                    f"field_map has '{unknown[0]}', which is no field of {kind.__name__}; fields: "
+                    f"field_map has '{unknown[0]}', which is no field of {name}; fields: "
                     f"{', '.join(name for name in known if name not in _OWN)}"
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -23,8 +24,10 @@ from ._sample import CrudeSample
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 # Entries of dataset.yaml that are not about how samples are made.
-_OF_ORDER = ("subflavors", "split_config", "shuffle_over_epochs", "max_samples_per_sequence")
-_OF_ORDER += ("parallel_shard_iters",)
+_OF_ORDER = (
+    *("subflavors", "split_config", "shuffle_over_epochs", "max_samples_per_sequence"),
+    "parallel_shard_iters",
+)
 # Methods of Energon's classes that nothing would call.
 _NATIVE = ("build", "sample_filter", "shard_workers", "slice_workers", "_load_sample_raw")
 
@@ -187,12 +190,12 @@ class ColumnLoader:
         self._factory = factory
         self._settings = settings
         self._subflavors = subflavors
-        self._wants = getattr(factory, "part_filter", None)
+        self._wants: Callable[[str], bool] | None = getattr(factory, "part_filter", None)
         self.parts: list[str] | None = getattr(factory, "_parts", None)
         self.sample_type = getattr(factory, "__sample_type__", None)
         if self.parts is not None:  # the others are not read
             self._wants = None
-        self._is_wanted: dict[str, bool] = {}
+        self._is_wanted: dict[str, bool] = {}  # by the name of a part
 
     def identity(self) -> dict[str, Any]:
         settings = {**self._settings, "class": _name_of(type(self._factory))}
@@ -208,7 +211,7 @@ class ColumnLoader:
         raw |= {"__restore_key__": sample["__restore_key__"], "__sources__": sources}
         raw["__subflavors__"] = dict(self._subflavors)
         for name, value in parts.items():
-            if name not in _OWN and (self._wants is None or self._keeps(name)):
+            if name not in _OWN and self._keeps(name):
                 raw[name] = plain_bytes(value)
         loaded = self._factory.load_sample(raw)
         if loaded is None:
@@ -219,6 +222,8 @@ class ColumnLoader:
         return loaded
 
     def _keeps(self, part: str) -> bool:
+        if self._wants is None:
+            return True
         if part not in self._is_wanted:
             self._is_wanted[part] = bool(self._wants(part))
         return self._is_wanted[part]
@@ -276,9 +281,7 @@ def _own_class(name: str, place: str, or_none: bool = False) -> Any:
 def _path_for(kind: Any, path: str) -> Any:
     """The path as the class expects it: for a class over the real package of Energon, its EPath."""
     if any(is_own_module(base.__module__) and base.__module__[0] == "m" for base in kind.__mro__):
-        from megatron.energon.epathlib import EPath  # type: ignore[import-not-found]
-
-        return EPath(path)
+        return importlib.import_module("megatron.energon.epathlib").EPath(path)
     return pathlib.Path(path)
 
 

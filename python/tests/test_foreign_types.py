@@ -208,7 +208,8 @@ def test_a_class_of_the_program_makes_the_samples(
     assert sorted(numbers) == list(range(COUNT)) and [int(key) for key in keys] == numbers
     shapes = [shape for batch in batches for shape in batch["shapes"]]
     assert shapes == [[[2 + i, 2 + n % 3, 3] for i in range(1 + n % 2)] for n in numbers]
-    assert batches[0]["labels"] == [{"kind": "chat"}] * 4 == batches[0].__subflavors__
+    assert batches[0]["labels"] == {"kind": ["chat"] * 4}
+    assert batches[0].__subflavors__ == [{"kind": "chat"}] * 4
     assert again["talk"] == batches[1]["talk"] and one["talk"] == batches[1]["talk"][2]
     assert batches[0].__sources__[0].shard_name == "shard_0.tar"
 

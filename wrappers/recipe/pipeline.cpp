@@ -66,9 +66,10 @@ MapFunction load_or(const std::vector<PipelineLeaf>& leaves, MapFunction others,
       return others ? others(std::move(sample), context) : sample;
     }
     const Sample origins = origins_of(sample);
+    const RestoreKey key = sample.restore_key;
     Sample loaded = load(std::move(sample), context);
     set_origins(loaded, origins);
-    loaded.restore_key = origins.restore_key;  // by which the cooker of the leaf is found
+    loaded.restore_key = key;  // by which the cooker of the leaf is found
     return cook ? cook(std::move(loaded), context) : loaded;
   };
 }
