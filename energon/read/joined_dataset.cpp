@@ -54,8 +54,8 @@ Mapping merge_columns(std::vector<JoinedColumn> columns) {
 
 JoinedDataset::JoinedDataset(const LeafReference& reference,
                              std::vector<std::shared_ptr<const Webdataset>> columns,
-                             JoinFunction function)
-    : function_(std::move(function)) {
+                             JoinFunction function, std::string loaded_by)
+    : function_(std::move(function)), loaded_by_(std::move(loaded_by)) {
   const JoinFiles files = locate_join(reference);
   const JoinIndex index = open_join_index(files, reference);
   index_path_ = index.path();
@@ -142,11 +142,15 @@ Config JoinedDataset::config() const {
   for (const Column& column : columns_) {
     columns.push_back(column.dataset->config());
   }
-  return {{"type", "Join"},
-          {"samples", sample_count()},
-          {"index", digest_},
-          {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))},
-          {"columns", std::move(columns)}};
+  Config config = {{"type", "Join"},
+                   {"samples", sample_count()},
+                   {"index", digest_},
+                   {"excluded", to_hex(xxh3_64(std::as_bytes(std::span(excluded_))))},
+                   {"columns", std::move(columns)}};
+  if (!loaded_by_.empty()) {
+    config["loaded_by"] = printable(loaded_by_);
+  }
+  return config;
 }
 
 std::unique_ptr<LeafReader> JoinedDataset::open_reader() const {

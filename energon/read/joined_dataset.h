@@ -36,10 +36,11 @@ Mapping merge_columns(std::vector<JoinedColumn> columns);
 class JoinedDataset final : public LeafDataset, public std::enable_shared_from_this<JoinedDataset> {
  public:
   /// `reference` must be of kind kJoin; `columns` are its opened datasets, in its order. Reads the
-  /// whole join index once. Throws Error: kInvalidArgument if the join is not prepared,
+  /// whole join index once. `loaded_by` as in WebdatasetOptions. Throws Error: kInvalidArgument if the join is not prepared,
   /// kCorruptData if the index does not fit the datasets, kIo.
   JoinedDataset(const LeafReference& reference,
-                std::vector<std::shared_ptr<const Webdataset>> columns, JoinFunction function);
+                std::vector<std::shared_ptr<const Webdataset>> columns, JoinFunction function,
+                std::string loaded_by = {});
 
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return shard_counts_.front(); }
@@ -72,6 +73,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
 
   std::vector<Column> columns_;
   const JoinFunction function_;
+  const std::string loaded_by_;
   std::string index_path_;
   FileIdentity index_identity_;
   std::vector<std::int64_t> shard_counts_;  // one entry, the number of rows

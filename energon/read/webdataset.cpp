@@ -162,6 +162,9 @@ Config Webdataset::config() const {
       parts.push_back(printable(part));
     }
   }
+  if (!options_.loaded_by.empty()) {
+    config["loaded_by"] = printable(options_.loaded_by);
+  }
   for (const auto& [name, digest] : fingerprint_.of(shards_.shards)) {
     config[name] = digest;
   }

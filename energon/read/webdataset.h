@@ -67,6 +67,9 @@ struct WebdatasetOptions {
   std::string subflavors = "{}";
   /// The parts that samples include; others are skipped. Unset means all parts.
   std::optional<std::vector<std::string>> part_filter = std::nullopt;
+  /// What makes samples of the parts, for config(): a class of the program. Empty if it is nothing
+  /// outside the pipeline.
+  std::string loaded_by = {};
 };
 
 /// The dataset that a job reads. Immutable; shared by the pipelines of all workers. Holds no file

@@ -38,9 +38,34 @@ constexpr std::array<std::string_view, 13> kOfSamples = {
 constexpr std::array<std::string_view, 4> kOfTypes = {"sample_type", "field_map", "sample_loader",
                                                       "__class__"};
 
+// Modules whose classes this library has.
+constexpr std::array<std::string_view, 2> kOwnModules = {"megatron.energon", "energon_cpp"};
+
 bool contains(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
+
+bool is_own_module(std::string_view name) {
+  return std::any_of(kOwnModules.begin(), kOwnModules.end(), [&](std::string_view own) {
+    return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
+  });
+}
+
+// The class that makes the samples of a dataset.
+struct DatasetClass {
+  std::string module = {};
+  std::string name = {};
+
+  bool is_standard() const {
+    return name.empty() || name.find("StandardWebdataset") != std::string::npos;
+  }
+  bool is_crude() const { return name.find("Crude") != std::string::npos; }
+  // A class without a module may be written by hand.
+  bool is_foreign() const {
+    return module.empty() ? !is_standard() && !is_crude() && !sample_type_of_class(name)
+                          : !name.empty() && !is_own_module(module);
+  }
+};
 
 // Stores the settings of typed samples. Invalid ones are an error only if typed samples are
 // requested.
@@ -62,16 +87,18 @@ class SettingsReader {
     }
   }
 
-  // The class of the dataset, which implies the type in older files.
-  void finish(const std::string& dataset_class) {
-    const bool is_of_type =
-        !dataset_class.empty() && dataset_class.find("StandardWebdataset") == std::string::npos;
-    if (!settings_.type_name && is_of_type) {
-      settings_.type_name = dataset_class;
-      settings_.type = dataset_class.find("Crude") != std::string::npos
-                           ? SampleType::kCrude
-                           : sample_type_of_class(dataset_class);
+  // The class of the dataset implies the type in older files.
+  void finish(const DatasetClass& dataset_class) {
+    const bool is_foreign_type = settings_.type_name && !settings_.type;
+    if (!settings_.type_name && !dataset_class.is_standard()) {
+      settings_.type_name = dataset_class.is_foreign() ? full_name(dataset_class.module,
+                                                                   dataset_class.name)
+                                                       : dataset_class.name;
+      settings_.type = dataset_class.is_crude() ? SampleType::kCrude
+                                                : sample_type_of_class(dataset_class.name);
     }
+    settings_.is_foreign = settings_.is_foreign || is_foreign_type || settings_.sample_loader ||
+                           dataset_class.is_foreign();
   }
 
  private:
@@ -80,12 +107,16 @@ class SettingsReader {
     const std::string name = fields.at("__class__").string();
     const auto module_name = fields.find("__module__");
     const std::string place = module_name ? module_name->string() : "";
-    if (place.empty() || place == "megatron.energon" || place.starts_with("megatron.energon.")) {
+    if (place.empty() || is_own_module(place)) {
       settings_.type_name = name;
       settings_.type = sample_type_of_class(name);
     } else {
-      settings_.type_name = fmt::format("{}.{}", place, name);
+      settings_.type_name = full_name(place, name);
     }
+  }
+
+  static std::string full_name(const std::string& module, const std::string& name) {
+    return module.empty() ? name : fmt::format("{}.{}", module, name);
   }
 
   void read_field_map(const YamlValue& value) {
@@ -100,7 +131,8 @@ class SettingsReader {
 
 class Reader {
  public:
-  explicit Reader(DatasetYaml& result) : result_(result) {}
+  Reader(DatasetYaml& result, DatasetClass dataset_class)
+      : result_(result), class_(std::move(dataset_class)) {}
 
   void read(const std::string& key, const YamlValue& value) {
     if (key == "subflavors") {
@@ -117,14 +149,16 @@ class Reader {
       result_.max_samples_per_sequence = count_or_null(value);
     } else if (key == "parallel_shard_iters") {
       result_.parallel_shard_iters = count_or_null(value);
-    } else if (key == "__class__") {
-      class_ = value.string();
+    } else if (key == "__module__" || key == "__class__") {
+      // Read before the other keys.
     } else if (contains(kOfSamples, key)) {
       if (!value.is_null()) {
         not_applied_.push_back(key);
         settings_.read(key, value);
       }
-    } else if (key != "__module__") {
+    } else if (class_.is_foreign()) {
+      not_applied_.push_back(key);
+    } else {
       value.fail(fmt::format(
           "is not a known key; known: {}, __module__, __class__ and, without effect here, {}",
           fmt::join(kApplied, ", "), fmt::join(kOfSamples, ", ")));
@@ -134,8 +168,7 @@ class Reader {
   void finish(const std::string& path) {
     // Energon's crude classes also return the parts; for the standard class, sample_type gives the
     // type.
-    if (!class_.empty() && class_.find("Crude") == std::string::npos &&
-        class_.find("StandardWebdataset") == std::string::npos) {
+    if (class_.is_foreign() || (!class_.is_standard() && !class_.is_crude())) {
       not_applied_.push_back("__class__");
     }
     // Crude samples are what this library returns anyway.
@@ -177,6 +210,7 @@ class Reader {
     if (!value.is_list()) {
       // A Python function that selects parts; samples contain all parts instead.
       not_applied_.push_back("part_filter");
+      result_.samples.is_foreign = true;
       return;
     }
     std::vector<std::string> parts;
@@ -211,12 +245,25 @@ class Reader {
 
   DatasetYaml& result_;
   SettingsReader settings_{result_.samples};
-  std::string class_;
+  const DatasetClass class_;
   std::vector<std::string> not_applied_;
 };
 
+constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
+
+DatasetClass class_in(const YamlValue::Entries& entries) {
+  DatasetClass dataset_class;
+  for (const auto& [key, value] : entries) {
+    if (key == "__class__") {
+      dataset_class.name = value.string();
+    } else if (key == "__module__" && !value.is_null() && !value.is_map() && !value.is_list()) {
+      dataset_class.module = value.string();
+    }
+  }
+  return dataset_class;
+}
+
 DatasetYaml read_file_of_loader(const std::string& path, bool is_named) {
-  constexpr std::uint64_t kLimitBytes = std::uint64_t{16} << 20;
   DatasetYaml result;
   const std::optional<std::string> text = read_if_there(path, kLimitBytes);
   if (!text && is_named) {
@@ -225,8 +272,9 @@ DatasetYaml read_file_of_loader(const std::string& path, bool is_named) {
   if (!text || text == crude_dataset_yaml()) {
     return result;
   }
-  Reader reader(result);
-  for (const auto& [key, value] : YamlValue::parse(*text, path).entries()) {
+  const YamlValue::Entries entries = YamlValue::parse(*text, path).entries();
+  Reader reader(result, class_in(entries));
+  for (const auto& [key, value] : entries) {
     reader.read(key, value);
   }
   reader.finish(path);
@@ -245,9 +293,21 @@ DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std
   return read_file_of_loader(path, name.has_value());
 }
 
+BoxedJson read_dataset_yaml_entries(const std::string& path) {
+  const std::optional<std::string> text = read_if_there(path, kLimitBytes);
+  if (!text) {
+    throw Error(ErrorCode::kNotFound, "the file was removed", {.path = path});
+  }
+  return YamlValue::parse(*text, path).json();
+}
+
 // --- Typed samples ---
 
 namespace {
+
+constexpr std::string_view kWaysOut =
+    "Python reads it with sample_types= or allow_imports= of get_train_dataset(). Else write a "
+    "field_map for a type of this library, or read crude samples and cook them";
 
 [[noreturn]] void refuse_settings(ErrorCode code, const std::string& problem) {
   throw Error(code, problem);
@@ -269,8 +329,8 @@ void check_type(const SampleSettings& settings) {
   if (settings.sample_loader) {
     refuse_settings(ErrorCode::kUnsupported,
                     fmt::format("the sample_loader '{}' is a Python function, which cannot run "
-                                "here; write a field_map, or read crude samples and cook them",
-                                printable(*settings.sample_loader)));
+                                "here. {}",
+                                printable(*settings.sample_loader), kWaysOut));
   }
   if (!settings.type_name && settings.field_map) {
     refuse_settings(ErrorCode::kInvalidArgument,
@@ -278,9 +338,8 @@ void check_type(const SampleSettings& settings) {
   }
   if (settings.type_name && !settings.type) {
     refuse_settings(ErrorCode::kInvalidArgument,
-                    fmt::format("unknown sample type '{}'; known: {}. For other types, read crude "
-                                "samples and cook them",
-                                printable(*settings.type_name), known_types()));
+                    fmt::format("unknown sample type '{}'; known: {}. {}",
+                                printable(*settings.type_name), known_types(), kWaysOut));
   }
 }
 

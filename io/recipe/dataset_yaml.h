@@ -3,7 +3,8 @@
 // In Energon the file names the class that makes samples, and any of its constructor arguments. As
 // in Energon, values in the file override the loader's options. Samples are plain parts unless
 // typed samples are requested (typed_samples_of()), so settings of typed samples are stored as
-// written, with a warning that they are not applied. An unknown key is an error.
+// written, with a warning that they are not applied. An unknown key is an error, unless the class is
+// not Energon's: then it may be an argument of that class.
 
 #pragma once
 
@@ -22,7 +23,7 @@ namespace energon {
 
 /// The file's settings of typed samples, as written. typed_samples_of() validates them.
 struct SampleSettings {
-  std::string path = {};  ///< path of the file
+  std::string path = {};  ///< path of the file; empty for the content that prepare() writes
   /// The class of sample_type, or of the dataset in older files; includes the module unless it is
   /// Energon's.
   std::optional<std::string> type_name = std::nullopt;
@@ -31,6 +32,9 @@ struct SampleSettings {
   std::optional<std::vector<std::pair<std::string, std::string>>> field_map = std::nullopt;
   std::optional<std::string> sample_loader = std::nullopt;  ///< a Python function
   bool has_part_filter = false;
+  /// Whether a class or a function outside this library makes or selects the samples: the class of
+  /// the dataset, sample_type, sample_loader or part_filter.
+  bool is_foreign = false;
   /// Why the settings above are invalid, with place and line.
   std::optional<std::string> problem = std::nullopt;
   /// The warning about sample settings in DatasetYaml::warnings, and the one that replaces it for
@@ -64,6 +68,10 @@ std::string_view crude_dataset_yaml();
 /// be missing. Throws Error: kNotFound if a named file is missing, kInvalidArgument with place and
 /// line, kIo.
 DatasetYaml read_dataset_yaml(const std::string& folder, const std::optional<std::string>& name);
+
+/// All entries of the file at `path` (SampleSettings::path), including those that this library does
+/// not know: a JSON object. Throws Error as read_dataset_yaml().
+BoxedJson read_dataset_yaml_entries(const std::string& path);
 
 // --- Typed samples ---
 

@@ -41,6 +41,18 @@ from ._errors import (
     WaitTimeoutError,
     WorkerDiedError,
 )
+from ._factories import (
+    BaseCoreDatasetFactory,
+    BaseWebdatasetFactory,
+    CrudeJsonlDatasetFactory,
+    CrudeWebdataset,
+    DefaultCrudeJsonlDatasetFactory,
+    DefaultDecoderWebdatasetFactory,
+    DefaultGenericWebdatasetFactory,
+    JoinedWebdatasetFactory,
+    StandardWebdatasetFactory,
+)
+from ._imports import allow_imports
 from ._sample import Batch, CrudeSample, DictBatch, Sample, basic_sample_keys, edataclass
 from .av import AVData, AVDecoder
 from .batching import (
@@ -100,6 +112,8 @@ __all__ = [
     "AVData",
     "AVDecoder",
     "AugmentTaskEncoder",
+    "BaseCoreDatasetFactory",
+    "BaseWebdatasetFactory",
     "BasicDataLoader",
     "Batch",
     "Buffer",
@@ -108,7 +122,12 @@ __all__ = [
     "CaptioningSample",
     "Cooker",
     "CorruptDataError",
+    "CrudeJsonlDatasetFactory",
     "CrudeSample",
+    "CrudeWebdataset",
+    "DefaultCrudeJsonlDatasetFactory",
+    "DefaultDecoderWebdatasetFactory",
+    "DefaultGenericWebdatasetFactory",
     "DictBatch",
     "Dataset",
     "DatasetLoader",
@@ -130,6 +149,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "JobState",
+    "JoinedWebdatasetFactory",
     "JsonlFileStore",
     "Lazy",
     "LoaderState",
@@ -150,6 +170,7 @@ __all__ = [
     "SkipSample",
     "SourceInfo",
     "Sources",
+    "StandardWebdatasetFactory",
     "StateMismatchError",
     "StorageError",
     "SystemFileStore",
@@ -166,6 +187,7 @@ __all__ = [
     "WebdatasetFileStore",
     "WorkerConfig",
     "WorkerDiedError",
+    "allow_imports",
     "basic_sample_keys",
     "batch_list",
     "batch_pad_stack",

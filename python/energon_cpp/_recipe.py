@@ -7,9 +7,11 @@ import sys
 from typing import Any
 
 from . import _core
+from ._foreign import ForeignSamples
 from ._handlers import calls_handler, for_native_stages
+from ._imports import Permissions
 from ._shard_paths import path_text
-from ._stages import Encoder, stages_of
+from ._stages import Encoder, loader_spec, stages_of
 from .decoder import SampleDecoder
 from .errors import reraise_exception
 from .task_encoder import DefaultTaskEncoder
@@ -28,12 +30,14 @@ class DatasetRecipe:
         task_encoder: Encoder,
         options: dict[str, Any],
         stages: dict[str, Any] | None = None,
+        permissions: Permissions = Permissions(),
     ) -> None:
         self.path = path
         self.training = training
         self.worker_config = worker_config
         self.task_encoder = task_encoder
         self.options = options
+        self.permissions = permissions
         handler = worker_config.global_error_handler
         if stages is None:
             stages = stages_of(
@@ -43,13 +47,36 @@ class DatasetRecipe:
                 handler=handler if calls_handler(handler) else None,
             )
         self.stages = stages
+        self.foreign = self._foreign_samples()
+
+    def _foreign_samples(self) -> ForeignSamples:
+        handler = self.worker_config.global_error_handler
+        arguments = {
+            "training": self.training,
+            "worker_config": self.worker_config,
+            "decoder": self.task_encoder.decoder,
+        }
+        return ForeignSamples(
+            self.permissions,
+            arguments,
+            lambda load, is_crude: loader_spec(
+                load,
+                self.stages,
+                is_crude=is_crude,
+                batched=self.options.get("batch_size") is not None,
+                handler=handler if calls_handler(handler) else None,
+            ),
+        )
 
     def open(self) -> _core.Pipeline:
-        return _core.open_pipeline(self.path, self.training, self.options, self.stages)
+        """Opens the pipeline, which borrows functions of this object."""
+        options = {**self.options, "foreign": self.foreign}
+        return _core.open_pipeline(self.path, self.training, options, self.stages)
 
     def open_leaves(self) -> list[_core.Pipeline]:
         """Opens one validation pipeline for each dataset of the metadataset."""
-        return _core.open_leaf_pipelines(self.path, self.options, self.stages)
+        options = {**self.options, "foreign": self.foreign}
+        return _core.open_leaf_pipelines(self.path, options, self.stages)
 
     def changed(
         self, *, options: dict[str, Any] | None = None, stages: dict[str, Any] | None = None
@@ -62,6 +89,7 @@ class DatasetRecipe:
             self.task_encoder,
             {**self.options, **(options or {})},
             self.stages if stages is None else stages,
+            self.permissions,
         )
 
 
@@ -71,6 +99,7 @@ def make_recipe(
     worker_config: WorkerConfig,
     task_encoder: Encoder | None,
     options: dict[str, Any],
+    permissions: Permissions,
 ) -> DatasetRecipe:
     """Returns the recipe for options of get_train_dataset() or get_val_dataset()."""
     if isinstance(path, dict):
@@ -94,7 +123,9 @@ def make_recipe(
     log_path = worker_config._log_path(1 if training else 2)
     if log_path is not None:
         options["log_path"] = log_path
-    return DatasetRecipe(path_text(path), training, worker_config, encoder, options)
+    return DatasetRecipe(
+        path_text(path), training, worker_config, encoder, options, permissions=permissions
+    )
 
 
 def _decoding(encoder: Encoder) -> dict[str, Any]:
@@ -133,7 +164,8 @@ _HINTS = {
     "subflavors": "set them in a metadataset or in dataset.yaml",
     "subset": "set it in a metadataset",
     "part_filter": "set it in dataset.yaml",
-    "sample_loader": "use a cooker (docs/pipelines.md)",
+    "sample_loader": "set it in dataset.yaml, and allow it with allow_imports",
+    "sample_type": "set it in dataset.yaml; for classes of your own, pass sample_types",
 }
 
 

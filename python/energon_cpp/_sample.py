@@ -151,6 +151,30 @@ class Sample(Item):
         default_factory=lambda: None
     )
 
+    @classmethod
+    def from_joined(cls: type[T], *args: Any, **kwargs: Any) -> T:
+        """Makes a sample of the samples of a join, whose `joiner` is this class: it has the fields
+        of all of them, and of fields of the same name the last. Override this to join otherwise.
+
+        Args:
+            *args: The sample of each dataset, or None; the first is never None.
+            **kwargs: The same by the names of the datasets in the join, which this method does not
+                take.
+        """
+        if kwargs or not args:
+            raise TypeError(
+                f"{cls.__name__}.from_joined() takes samples without names: write `join` as a list, "
+                "or override from_joined()"
+            )
+        own = _own_values(args[0])
+        fields: dict[str, Any] = {}
+        sources: list[SourceInfo] = []
+        for sample in (one for one in args if one is not None):
+            names = [name for name in field_names(sample) if name not in _OWN]
+            fields |= {name: getattr(sample, name) for name in names if hasattr(sample, name)}
+            sources.extend(getattr(sample, "__sources__", None) or ())
+        return cls(**{**own, "__sources__": tuple(sources), **fields})
+
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class Batch(Item):

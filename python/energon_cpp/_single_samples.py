@@ -28,7 +28,8 @@ def restore_one(
     stages["batch"] = _stage(keep, recipe.stages.get("batch", {}), False)
     if "encode_batch" in stages:
         stages["encode_batch"] = _stage(lambda batch: {}, stages["encode_batch"], True)
-    pipeline = recipe.changed(stages=_handed_on(stages)).open()
+    changed = recipe.changed(stages=_handed_on(stages))  # holds the functions
+    pipeline = changed.open()
     with _random.preserved() if dataset.calls_python else contextlib.nullcontext():
         _core.BasicLoader(pipeline, loader_options).restore_sample(key)
     if not -len(seen) <= index < len(seen):

@@ -67,6 +67,40 @@ def stages_of(
     return stages
 
 
+def loader_spec(
+    load: Callable[..., Any],
+    stages: dict[str, Any],
+    *,
+    is_crude: bool,
+    batched: bool,
+    handler: ErrorHandler | None = None,
+) -> dict[str, Any]:
+    """Returns the function that makes the samples of a dataset as open_pipeline() takes it.
+
+    Args:
+        load: The function.
+        stages: What stages_of() returned.
+        is_crude: Whether cookers take its samples.
+        batched: Whether the pipeline has a batch size.
+        handler: Receives the failures of the function.
+    """
+    names = ["cookers"] if is_crude else []
+    names += [*_OF_SAMPLES, "pack_selected_samples"]
+    is_last = not any(name in stages for name in names)
+    hands_on = not is_last
+    if is_last and (batched or "batch_group_criterion" in stages):
+        is_last = False
+        hands_on = "batch" in stages
+    return {
+        "call": load if handler is None else with_handler(load, handler),
+        "is_generator": False,
+        "hands_on": hands_on,
+        "is_last": is_last,
+        "takes_batches": False,
+        "draws": True,
+    }
+
+
 def _used(encoder: Encoder, packs: bool, batched: bool) -> dict[str, Callable[..., Any]]:
     names = _OF_SAMPLES + ["sample_cost"] + (_OF_PACKING if packs else [])
     names += ["batch_group_criterion"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from typing import Any
+from typing import Any, Iterable, Mapping
 
 from . import _core
+from ._imports import Allowed, permissions_of
 from ._recipe import DatasetRecipe, make_recipe, refuse
 from ._stages import Encoder
 from .metadataset import DatasetSource, sources_of
@@ -48,7 +49,7 @@ class Dataset:
     @property
     def calls_python(self) -> bool:
         """Whether the pipeline calls Python functions."""
-        return bool(self._recipe.stages)
+        return self._pipeline.calls_python
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
@@ -80,6 +81,8 @@ def get_train_dataset(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    sample_types: Mapping[str, Any] | None = None,
+    allow_imports: Iterable[Allowed] | None = None,
     **unknown: Any,
 ) -> Dataset:
     """Data for training: shuffled, repeated, blended.
@@ -112,6 +115,11 @@ def get_train_dataset(
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
+        sample_types: Classes and functions of yours for names in metadata files of the data, such
+            as {"MyWebdataset": MyWebdataset} for a dataset.yaml with this `__class__`. A name may
+            have its module: "my.module.MyWebdataset".
+        allow_imports: What metadata files may import: names of modules, which include their
+            submodules, and folders, whose Python files may run; "*" allows everything.
     """
     refuse("get_train_dataset", unknown)
     options = _common_options(
@@ -133,7 +141,8 @@ def get_train_dataset(
     }
     if parallel_shard_iters is not None:
         options["parallel_slices"] = parallel_shard_iters
-    return Dataset(make_recipe(path, True, worker_config, task_encoder, options))
+    permissions = permissions_of(sample_types, allow_imports)
+    return Dataset(make_recipe(path, True, worker_config, task_encoder, options, permissions))
 
 
 def get_val_dataset(
@@ -153,6 +162,8 @@ def get_val_dataset(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    sample_types: Mapping[str, Any] | None = None,
+    allow_imports: Iterable[Allowed] | None = None,
     **unknown: Any,
 ) -> Dataset:
     """Data for validation: each sample once, in order.
@@ -176,6 +187,11 @@ def get_val_dataset(
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
+        sample_types: Classes and functions of yours for names in metadata files of the data, such
+            as {"MyWebdataset": MyWebdataset} for a dataset.yaml with this `__class__`. A name may
+            have its module: "my.module.MyWebdataset".
+        allow_imports: What metadata files may import: names of modules, which include their
+            submodules, and folders, whose Python files may run; "*" allows everything.
     """
     given = dict(locals())
     refuse("get_val_dataset", given.pop("unknown"))
@@ -199,6 +215,8 @@ def _val_recipe(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    sample_types: Mapping[str, Any] | None = None,
+    allow_imports: Iterable[Allowed] | None = None,
     **unknown: Any,
 ) -> DatasetRecipe:
     refuse("get_val_datasets", unknown)
@@ -213,7 +231,8 @@ def _val_recipe(
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
     options["limit"] = limit
-    return make_recipe(path, False, worker_config, task_encoder, options)
+    permissions = permissions_of(sample_types, allow_imports)
+    return make_recipe(path, False, worker_config, task_encoder, options, permissions)
 
 
 def get_val_datasets(

@@ -1,9 +1,18 @@
 #include "python/src/pipeline_object.h"
 
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "io/recipe/typed_samples.h"
@@ -13,6 +22,7 @@
 #include "python/src/option_reader.h"
 #include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
+#include "python/src/value_to_python.h"
 #include "wrappers/recipe/open_data.h"
 #include "wrappers/recipe/options.h"
 #include "wrappers/recipe/order_pipeline.h"
@@ -118,7 +128,78 @@ struct Opening {
   TensorKind tensors = TensorKind::kEnergon;
   AvKind av = AvKind::kBytes;
   nb::object failure_handler = {};  // null without a handler
+  nb::object foreign = {};          // null if no classes of Python are allowed
 };
+
+// --- Samples that classes of Python make ---
+
+// What the function "foreign" gave for datasets, by their position.
+using Loaders = std::map<std::size_t, PythonFunction>;
+
+nb::object json_to_python(const nlohmann::ordered_json& value) {
+  return nb::module_::import_("json").attr("loads")(
+      text_to_python(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+}
+
+nb::object text_or_none(const std::optional<std::string>& text) {
+  return text ? text_to_python(*text) : nb::object(nb::none());
+}
+
+nb::dict column_to_python(const ForeignDataset::Column& column) {
+  nb::dict result;
+  result["name"] = text_to_python(column.name);
+  result["path"] = text_to_python(column.path);
+  result["split_part"] = text_to_python(column.split_part);
+  result["split_config"] = text_or_none(column.split_config);
+  result["subflavors"] = json_to_python(column.subflavors);
+  result["yaml_path"] = text_to_python(column.yaml_path);
+  result["yaml"] = json_to_python(column.yaml);
+  result["is_foreign"] = column.is_foreign;
+  return result;
+}
+
+nb::dict foreign_to_python(const ForeignDataset& dataset) {
+  nb::list columns;
+  for (const ForeignDataset::Column& column : dataset.columns) {
+    columns.append(column_to_python(column));
+  }
+  nb::dict result;
+  result["path"] = text_to_python(dataset.path);
+  result["columns"] = columns;
+  result["joiner"] = nb::none();
+  if (dataset.joiner) {
+    const bool is_class = dataset.joiner->kind == Joiner::Kind::kClass;
+    result["joiner"] =
+        nb::make_tuple(is_class ? "class" : "function", text_to_python(dataset.joiner->module),
+                       text_to_python(dataset.joiner->name));
+  }
+  return result;
+}
+
+// Calls `function`: a dict for open_data(), or None. Its exceptions leave as they are.
+auto foreign_function(nb::handle function, Loaders& loaders) {
+  return [function, &loaders](const ForeignDataset& dataset) -> std::optional<ForeignSamples> {
+    const HoldGil gil;
+    const nb::object made = function(foreign_to_python(dataset));
+    if (made.is_none()) {
+      return std::nullopt;
+    }
+    loaders.emplace(dataset.leaf, read_function(made["loader"]));
+    return ForeignSamples{
+        .load = [](Sample sample, CallContext&) { return sample; },  // set by set_loaders()
+        .is_crude = nb::cast<bool>(made["is_crude"]),
+        .parts = nb::cast<std::vector<std::optional<std::vector<std::string>>>>(made["parts"]),
+        .identity = nb::cast<std::string>(made["identity"])};
+  };
+}
+
+void set_loaders(const Loaders& loaders, TensorKind tensors, PipelineData& data) {
+  const auto raw =
+      std::make_shared<const ItemMaker>(tensors, AvKind::kBytes, std::vector<std::string>());
+  for (const auto& [leaf, function] : loaders) {
+    data.leaves.at(leaf).load = load_function(function, raw);
+  }
+}
 
 template <class Options>
 PipelineOfConfig order_of(std::shared_ptr<const PipelineData> data, Options options) {
@@ -157,7 +238,10 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
     pipeline.lengths.push_back(leaf.length);
   }
   pipeline.delivers_batches = options.batch_size || options.task_encoder.batch_group_criterion;
-  pipeline.calls_python = !opening.specs.empty();
+  pipeline.calls_python =
+      !opening.specs.empty() || std::ranges::any_of(data.leaves, [](const PipelineLeaf& leaf) {
+        return leaf.load != nullptr;
+      });
   pipeline.data = std::make_shared<const PipelineData>(std::move(data));
   pipeline.order_of = order_of(pipeline.data, options);
   pipeline.make_pipeline = make_pipeline(*pipeline.data, std::move(options));
@@ -168,19 +252,32 @@ Opening take_opening(OptionReader& options, const nb::dict& specs) {
   std::string tensors = "energon";
   bool av_decoders = false;
   nb::object handler;
+  nb::object foreign;
   options.take("tensors", tensors);
   options.take("av_decoders", av_decoders);
-  options.take("failure_handler", handler);  // held by the dict that the caller keeps
+  // The dict that the caller keeps holds both.
+  options.take("failure_handler", handler);
+  options.take("foreign", foreign);
   return {.functions = read_functions(specs),
           .specs = specs,
           .tensors = tensor_kind_called(tensors),
           .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes,
-          .failure_handler = handler};
+          .failure_handler = handler,
+          .foreign = foreign};
 }
 
-PipelineData open_without_gil(const std::string& path, const DataOptions& options) {
-  const ReleaseGil released;
-  return open_data(path, options);
+PipelineData open_without_gil(const std::string& path, DataOptions options,
+                              const Opening& opening) {
+  Loaders loaders;
+  if (opening.foreign) {
+    options.foreign = foreign_function(opening.foreign, loaders);
+  }
+  PipelineData data = [&] {
+    const ReleaseGil released;
+    return open_data(path, options);
+  }();
+  set_loaders(loaders, opening.tensors, data);
+  return data;
 }
 
 PipelineObject open_pipeline(const std::string& path, bool training, const nb::dict& values,
@@ -189,7 +286,7 @@ PipelineObject open_pipeline(const std::string& path, bool training, const nb::d
   const Opening opening = take_opening(options, specs);
   const AllOptions all = take_all(options, training ? OptionUse::kTrain : OptionUse::kVal);
   options.finish();
-  PipelineData data = open_without_gil(path, all.data);
+  PipelineData data = open_without_gil(path, all.data, opening);
   return training ? make(std::move(data), all.train, opening, train_pipeline)
                   : make(std::move(data), val_options_of(all), opening, val_pipeline);
 }
@@ -202,7 +299,7 @@ std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const n
   const AllOptions all = take_all(options, OptionUse::kVal);
   options.finish();
   const ValOptions val = val_options_of(all);
-  PipelineData data = open_without_gil(path, all.data);
+  PipelineData data = open_without_gil(path, all.data, opening);
   std::vector<PipelineObject> pipelines;
   for (PipelineLeaf& leaf : data.leaves) {
     PipelineData alone;
@@ -228,6 +325,8 @@ void bind_pipeline(nb::module_& module) {
   nb::class_<PipelineObject>(module, "Pipeline",
                              "The pipelines of a loader. Returned by open_pipeline().")
       .def_ro("warnings", &PipelineObject::warnings)
+      .def_ro("calls_python", &PipelineObject::calls_python,
+              "Whether a stage calls functions of Python.")
       .def_ro("lengths", &PipelineObject::lengths, "The length of each dataset in samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),

@@ -407,6 +407,10 @@ CookFunction cook_function_with_files(const PythonFunction& function, Items item
 
 }  // namespace
 
+LoadFunction load_function(const PythonFunction& function, Items items) {
+  return map_function(function, std::move(items));
+}
+
 void add_functions(const PythonFunctions& functions, const Items& items,
                    const std::vector<StorePaths>& paths, TaskEncoder& encoder) {
   for (const PythonCooker& cooker : functions.cookers) {

@@ -60,6 +60,10 @@ struct PythonFunctions {
   PythonFunction encode_batch = {};
 };
 
+/// A PipelineLeaf::load that calls `function` with the Python object that `items` makes of a
+/// sample's parts.
+LoadFunction load_function(const PythonFunction& function, std::shared_ptr<const ItemMaker> items);
+
 /// Adds stages that call `functions` to `encoder`. `items` makes the arguments of the functions;
 /// `paths` are the store paths of each leaf.
 void add_functions(const PythonFunctions& functions, const std::shared_ptr<const ItemMaker>& items,

@@ -15,6 +15,8 @@
 #include "energon/order/order.h"
 #include "energon/order/slice_order.h"
 #include "energon/read/leaf_dataset.h"
+#include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
 #include "io/recipe/metadataset.h"
 #include "io/recipe/shuffle_over_epochs.h"
 #include "io/recipe/typed_samples.h"
@@ -36,10 +38,14 @@ struct LeafSlicing {
   std::optional<std::int64_t> parallel_slices = std::nullopt;
 };
 
+/// Makes a sample from its parts as stored. Runs in the worker.
+using LoadFunction = std::function<Sample(Sample sample, CallContext& context)>;
+
 struct PipelineLeaf {
   /// Whether cookers, if there are any, make the samples of this leaf.
   bool is_crude() const {
-    return typed_columns.empty() && (!typed || typed->type == SampleType::kCrude);
+    return load ? loads_crude
+                : typed_columns.empty() && (!typed || typed->type == SampleType::kCrude);
   }
 
   std::shared_ptr<const LeafDataset> dataset = nullptr;
@@ -61,6 +67,10 @@ struct PipelineLeaf {
   /// For a join of typed samples, the type of each of its datasets. A joined sample has the fields
   /// of all of them; when read, it has a mapping with the parts of each. `typed` is then crude.
   std::vector<TypedSamples> typed_columns = {};
+  /// A function of the program that makes the samples, instead of the decoder and `typed`
+  /// (DataOptions::foreign); for a join, from a mapping with the parts of each dataset.
+  LoadFunction load = nullptr;
+  bool loads_crude = false;  ///< whether cookers, if there are any, take what `load` returns
   StoreFactory primary = nullptr;  ///< the dataset's own files; null means no access by name
   std::map<std::string, StoreFactory> aux = {};
 };

@@ -1,6 +1,10 @@
 #include "wrappers/recipe/open_data.h"
 
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -60,12 +64,17 @@ class Opener {
  private:
   void open_webdataset(const LeafReference& reference, PipelineLeaf& leaf) {
     DatasetYaml yaml = reference.yaml;
-    if (options_.typed) {
+    std::string identity;
+    if (std::optional<ForeignSamples> foreign = foreign_samples(reference)) {
+      apply_foreign(*foreign, {&yaml, 1}, leaf);
+      identity = std::move(foreign->identity);
+    } else if (options_.typed) {
       leaf.typed = typed_samples_of(yaml);
       apply(*leaf.typed, yaml);
     }
     auto dataset = webdataset(reference.path, reference.split_part, reference.split_config,
-                              reference.media_filter, leaf.subflavors, yaml, options_.check_shards);
+                              reference.media_filter, leaf.subflavors, yaml, options_.check_shards,
+                              std::move(identity));
     leaf.slicing = slicing_of(reference.yaml);
     leaf.length = dataset->sample_count();
     if (dataset->shards().kind == "prepared") {
@@ -82,6 +91,58 @@ class Opener {
     }
     if (samples.type != SampleType::kCrude) {
       yaml.part_filter = samples.field_map.needed_parts();
+    }
+  }
+
+  // How the program makes the samples; nullopt if it does not.
+  std::optional<ForeignSamples> foreign_samples(const LeafReference& reference) const {
+    const bool is_join = reference.kind == LeafReference::Kind::kJoin;
+    if (!options_.typed || !options_.foreign || !(is_join || reference.yaml.samples.is_foreign)) {
+      return std::nullopt;
+    }
+    ForeignDataset dataset{.leaf = data_.leaves.size(), .path = reference.path};
+    if (is_join) {
+      dataset.joiner = reference.joiner;
+      for (std::size_t i = 0; i < reference.columns.size(); ++i) {
+        dataset.columns.push_back(foreign_column(reference.columns[i], reference.column_yaml.at(i)));
+      }
+    } else {
+      dataset.columns.push_back(foreign_column({.path = reference.path,
+                                                .split_part = reference.split_part,
+                                                .split_config = reference.split_config,
+                                                .subflavors = reference.subflavors},
+                                               reference.yaml));
+    }
+    std::optional<ForeignSamples> samples = options_.foreign(dataset);
+    if (samples && samples->parts.size() != dataset.columns.size()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("DataOptions::foreign returned the parts of {} datasets, expected {}",
+                              samples->parts.size(), dataset.columns.size()),
+                  {.path = reference.path});
+    }
+    return samples;
+  }
+
+  static ForeignDataset::Column foreign_column(const JoinColumn& column, const DatasetYaml& yaml) {
+    const std::string& path = yaml.samples.path;
+    return {.name = column.name,
+            .path = column.path,
+            .split_part = column.split_part,
+            .split_config = column.split_config,
+            .subflavors = column.subflavors,
+            .yaml_path = path,
+            .yaml = path.empty() ? BoxedJson() : read_dataset_yaml_entries(path),
+            .is_foreign = yaml.samples.is_foreign};
+  }
+
+  // `yaml` has one item for each column.
+  static void apply_foreign(const ForeignSamples& samples, std::span<DatasetYaml> yaml,
+                            PipelineLeaf& leaf) {
+    leaf.load = samples.load;
+    leaf.loads_crude = samples.is_crude;
+    for (std::size_t i = 0; i < yaml.size(); ++i) {
+      std::erase(yaml[i].warnings, yaml[i].samples.warning);
+      yaml[i].part_filter = samples.parts[i];
     }
   }
 
@@ -105,7 +166,8 @@ class Opener {
                                                const std::optional<std::string>& split_config,
                                                const std::optional<MediaCondition>& media_filter,
                                                const std::string& subflavors,
-                                               const DatasetYaml& yaml, CheckShards check_shards) {
+                                               const DatasetYaml& yaml, CheckShards check_shards,
+                                               std::string loaded_by = {}) {
     OpenOptions open = options_.open;
     open.check_shards = check_shards;
     open.split_part = split;
@@ -129,7 +191,8 @@ class Opener {
         std::move(shards), WebdatasetOptions{.verify_checksums = options_.verify_checksums,
                                              .max_sample_bytes = options_.max_sample_bytes,
                                              .subflavors = subflavors,
-                                             .part_filter = yaml.part_filter});
+                                             .part_filter = yaml.part_filter,
+                                             .loaded_by = std::move(loaded_by)});
   }
 
   // The types of the datasets of a join, if they are typed. Fields of crude samples could not be
@@ -157,8 +220,17 @@ class Opener {
 
   void open_join(const LeafReference& reference, PipelineLeaf& leaf) {
     std::vector<DatasetYaml> yaml = reference.column_yaml;
-    JoinFunction function = joiner(reference);
-    if (options_.typed) {
+    JoinFunction function;
+    std::string identity;
+    if (std::optional<ForeignSamples> foreign = foreign_samples(reference)) {
+      apply_foreign(*foreign, yaml, leaf);
+      identity = std::move(foreign->identity);
+      function = parts_by_column;
+      leaf.subflavors = reference.columns.front().subflavors->dump();
+    } else {
+      function = joiner(reference);
+    }
+    if (options_.typed && !leaf.load) {
       leaf.typed.emplace();
       leaf.typed_columns = columns_of(reference);
       for (std::size_t i = 0; i < yaml.size(); ++i) {
@@ -190,7 +262,8 @@ class Opener {
       }
       leaf.length = columns.front()->sample_count();
       leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
-      leaf.dataset = std::make_shared<const JoinedDataset>(reference, std::move(columns), function);
+      leaf.dataset = std::make_shared<const JoinedDataset>(reference, std::move(columns), function,
+                                                           identity);
     });
   }
 
@@ -201,8 +274,9 @@ class Opener {
     }
     if (reference.joiner.kind == Joiner::Kind::kFunction) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the join names the function '{}', which DataOptions::joiners does "
-                              "not have",
+                  fmt::format("the join names the function '{}': give it in DataOptions::joiners, "
+                              "or in Python with sample_types= or allow_imports= of "
+                              "get_train_dataset()",
                               printable(reference.joiner.name)),
                   {.path = reference.path});
     }

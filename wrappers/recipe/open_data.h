@@ -4,16 +4,49 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "energon/read/joined_dataset.h"
 #include "energon/read/webdataset.h"
 #include "io/dataset/dataset_folder.h"
+#include "io/json.h"
+#include "io/recipe/metadataset.h"
 #include "wrappers/orders/pipeline_leaf.h"
 
 namespace energon {
+
+/// A dataset whose samples a class or a function of the program is to make, because dataset.yaml or
+/// the metadataset names one that this library does not have.
+struct ForeignDataset {
+  struct Column {
+    std::string name = {};  ///< set if `join` is a mapping, else empty
+    std::string path = {};  ///< the folder of the dataset
+    std::string split_part = {};
+    std::optional<std::string> split_config = std::nullopt;
+    BoxedJson subflavors = {};  ///< of dataset.yaml and the metadatasets; a JSON object
+    std::string yaml_path = {};  ///< of dataset.yaml; empty if it says nothing but crude samples
+    BoxedJson yaml = {};         ///< the entries of dataset.yaml; a JSON object
+    bool is_foreign = false;     ///< whether dataset.yaml names what this library does not have
+  };
+  std::size_t leaf = 0;      ///< position among the datasets of the recipe
+  std::string path = {};     ///< for a join, the metadataset
+  std::vector<Column> columns = {};  ///< one; for a join, each of its datasets
+  std::optional<Joiner> joiner = std::nullopt;  ///< for a join
+};
+
+/// How the program makes the samples of a ForeignDataset.
+struct ForeignSamples {
+  LoadFunction load = nullptr;
+  bool is_crude = false;  ///< whether cookers, if there are any, take what `load` returns
+  /// Of each column, the parts that `load` needs; unset means all.
+  std::vector<std::optional<std::vector<std::string>>> parts = {};
+  /// Names the class and its settings. A state fits only data with the same identity.
+  std::string identity = {};
+};
 
 struct DataOptions {
   /// Split of a metadataset, or part of a dataset; a split in a reference takes precedence.
@@ -36,6 +69,10 @@ struct DataOptions {
   /// For a class without an entry, the fields of all columns are merged, like Energon's
   /// Sample.from_joined; a function without an entry is an Error.
   std::map<std::string, JoinFunction> joiners = {};
+  /// Called at opening, if samples are typed, for each dataset with a class or function that this
+  /// library does not have, and for each join. If it is unset or returns nullopt, the dataset is
+  /// opened as far as this library can, or refused.
+  std::function<std::optional<ForeignSamples>(const ForeignDataset& dataset)> foreign = nullptr;
 };
 
 /// Opens all leaves. Throws Error like load_recipe() and open_split(), with the path of the leaf;

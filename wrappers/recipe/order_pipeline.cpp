@@ -81,6 +81,8 @@ void add_map(const std::string& name, const TaskEncoder& caller, TaskEncoder& en
     encoder.decoder = caller.decoder;  // decoding and cooking are one stage
   } else if (name == stage_names::kDecode) {
     encoder.decoder = caller.decoder.value_or(SampleDecoderOptions());
+  } else if (name == stage_names::kLoadSample) {
+    encoder.decoder = caller.decoder;  // the leaves have the function
   } else if (name == stage_names::kTokenize) {
     encoder.tokenizer = caller.tokenizer.value_or(TokenizeOptions{.fields = {}});
   } else if (name == stage_names::kEncodeSample) {
@@ -156,6 +158,7 @@ PipelineData references_to(PipelineData data) {
   for (PipelineLeaf& leaf : data.leaves) {
     leaf.dataset = reference_leaf(std::move(leaf.dataset));
     leaf.typed.reset();
+    leaf.load = leaf.load ? kUnchanged : nullptr;
     leaf.primary = nullptr;
     leaf.aux.clear();
   }

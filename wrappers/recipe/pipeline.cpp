@@ -23,6 +23,7 @@
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
 #include "wrappers/batching/sort_pool.h"
+#include "wrappers/buffers/combine.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/sample_order.h"
 #include "wrappers/recipe/task_encoder.h"
@@ -49,6 +50,28 @@ MapFunction decode_then(SampleDecoderOptions options, MapFunction next) {
              Sample sample, CallContext& context) {
     decoder.decode(sample, context.memory());
     return next ? next(std::move(sample), context) : sample;
+  };
+}
+
+// A function that calls PipelineLeaf::load for the leaves that have one, then `cook`, and `others`
+// for the other leaves. Both may be null.
+MapFunction load_or(const std::vector<PipelineLeaf>& leaves, MapFunction others, MapFunction cook) {
+  std::vector<LoadFunction> loads;
+  for (const PipelineLeaf& leaf : leaves) {
+    loads.push_back(leaf.load);
+  }
+  return [loads = std::move(loads), others = std::move(others), cook = std::move(cook)](
+             Sample sample, CallContext& context) {
+    const LoadFunction& load = loads.at(static_cast<std::size_t>(leaf_of(sample.restore_key)));
+    if (load == nullptr) {
+      return others ? others(std::move(sample), context) : sample;
+    }
+    const Sample origins = origins_of(sample);
+    const RestoreKey key = sample.restore_key;
+    Sample loaded = load(std::move(sample), context);
+    set_origins(loaded, origins);
+    loaded.restore_key = key;  // by which the cooker of the leaf is found
+    return cook ? cook(std::move(loaded), context) : loaded;
   };
 }
 
@@ -212,26 +235,34 @@ ReplaceFunction Assembly::add_reading(SampleOrder order) {
   };
 }
 
-// Decoding and cooking are one stage, because only the one after reading can replace samples.
+// Decoding, loading and cooking are one stage, because only the one after reading can replace
+// samples.
 void Assembly::add_cooking(ReplaceFunction replace) {
   const TaskEncoder& encoder = encoding_.encoder;
-  const bool is_typed =
-      std::any_of(data_.leaves.begin(), data_.leaves.end(),
-                  [](const PipelineLeaf& leaf) { return leaf.typed.has_value(); });
-  if (!is_typed && !encoder.decoder && encoder.cookers.empty()) {
+  const auto any_leaf = [&](auto&& predicate) {
+    return std::ranges::any_of(data_.leaves, predicate);
+  };
+  const bool is_typed = any_leaf([](const PipelineLeaf& leaf) { return leaf.typed.has_value(); });
+  const bool is_loaded = any_leaf([](const PipelineLeaf& leaf) { return leaf.load != nullptr; });
+  if (!is_typed && !is_loaded && !encoder.decoder && encoder.cookers.empty()) {
     return;
   }
-  const std::string_view name = encoder.cookers.empty() ? stage_names::kDecode : stage_names::kCook;
-  MapFunction function;
+  MapFunction cook;
   if (!encoder.cookers.empty()) {
-    function = cook_function(encoder.cookers, data_.leaves, encoder.cache);
+    cook = cook_function(encoder.cookers, data_.leaves, encoder.cache);
   }
+  MapFunction function = cook;
   if (is_typed) {
-    function = typed_samples(encoder.decoder.value_or(SampleDecoderOptions()), data_.leaves,
-                             std::move(function));
+    function = typed_samples(encoder.decoder.value_or(SampleDecoderOptions()), data_.leaves, cook);
   } else if (encoder.decoder) {
-    function = decode_then(*encoder.decoder, std::move(function));
+    function = decode_then(*encoder.decoder, cook);
   }
+  if (is_loaded) {
+    function = load_or(data_.leaves, std::move(function), cook);
+  }
+  const std::string_view name = cook        ? stage_names::kCook
+                                : is_loaded ? stage_names::kLoadSample
+                                            : stage_names::kDecode;
   add<Map>(name, std::move(function), stage(name), std::move(replace));
 }
 

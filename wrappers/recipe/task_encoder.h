@@ -72,7 +72,9 @@ struct TaskEncoder {
 namespace stage_names {
 inline constexpr std::string_view kRead = "read";
 inline constexpr std::string_view kDecode = "decode";  ///< where there are no cookers
-inline constexpr std::string_view kCook = "cook";      ///< with decoding in front
+/// Where there are no cookers and a PipelineLeaf has a function `load`; with decoding.
+inline constexpr std::string_view kLoadSample = "load_sample";
+inline constexpr std::string_view kCook = "cook";  ///< with decoding and loading in front
 inline constexpr std::string_view kTokenize = "tokenize";
 inline constexpr std::string_view kEncodeSample = "encode_sample";
 inline constexpr std::string_view kPreencodeSample = "preencode_sample";
