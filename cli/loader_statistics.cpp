@@ -131,7 +131,8 @@ std::string reason(const PipelineData& data, const LoaderFlags& flags) {
   const bool is_fraction =
       std::any_of(data.leaves.begin(), data.leaves.end(),
                   [](const PipelineLeaf& leaf) { return leaf.repetitions < 1; });
-  return text + (is_fraction ? ", of which repetitions below 1 use only a part" : "");
+  return text +
+         (is_fraction ? "; datasets with fewer than 1 repetition use only a part of theirs" : "");
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ struct MediaFilesSpec {
 class MediaFiles {
  public:
   /// Makes the samples and their tars unless the folder is prepared already, and reads them all.
-  /// Throws Error: kMismatch if the folder has another number of samples; also as preparing,
-  /// opening and reading.
+  /// Throws Error: kMismatch if the folder has another number of samples; and the errors of
+  /// preparing, opening and reading.
   MediaFiles(const MediaFilesSpec& spec, const MakeParts& make);
 
   const std::string& folder() const { return spec_.folder; }

@@ -71,8 +71,8 @@ Thumbnail thumbnail_of_image(ByteView encoded, const ImageInfo& info) {
   return {png_of_pixels(pixels, width, height, region.channels), width, height};
 }
 
-/// The frame in the middle of the video in `file` (the first often is black), stretched to its
-/// display size. Throws Error as AvDecoder.
+/// The frame in the middle of the video in `file` (the first often is black), resized to a
+/// thumbnail with the proportions of the coded frame. Throws Error like AvDecoder.
 Thumbnail thumbnail_of_video(const SharedBytes& file) {
   AvDecoder decoder(file);
   const AvMetadata metadata = decoder.metadata();

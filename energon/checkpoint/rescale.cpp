@@ -33,7 +33,7 @@ StateValue& field(State& node, std::string_view name) {
   return found->second;
 }
 
-// Batches that the ranks in `epoch` delivered in it; if they differ, the number of one rank.
+// Batches that the ranks in `epoch` delivered in it; the largest number if they differ.
 std::int64_t batches_in(const SavableJobState& job, std::size_t adapter, std::int64_t epoch) {
   std::int64_t batches = 0;
   for (const SavableDataLoaderState& rank : job.ranks) {

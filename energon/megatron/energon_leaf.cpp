@@ -68,7 +68,7 @@ EnergonGenerator::EnergonGenerator(std::string_view bytes) {
   const auto left = static_cast<std::int32_t>(reader.u32());
   reader.u32();  // whether it is seeded
   const std::uint64_t next = reader.u64();
-  // One draw before the words are renewed, torch counts 0 of them as left.
+  // 1 means that all words are used: the next draw renews them.
   const bool is_used_up = left == 1;
   if (!is_used_up &&
       (next > kWords || left < 1 || next + static_cast<std::uint64_t>(left) != kWords + 1)) {
@@ -149,7 +149,7 @@ struct LeafFields {
 std::int64_t count_up_to(const EnergonNode& node, std::string_view name, std::int64_t most) {
   const JsonReader field = node.field(name);
   if (field.count() > most) {
-    field.fail(fmt::format("{} exceeds what any worker reads", field.count()));
+    field.fail(fmt::format("expected at most {}, which no worker exceeds", most));
   }
   return field.count();
 }
@@ -171,7 +171,8 @@ LeafFields read_fields(const EnergonNode& node) {
   leaf.samples = count_up_to(node, "_sample_count", kMostCounted);
   leaf.epoch_samples = node.count("_epoch_sample_count");
   if (leaf.epoch_samples > leaf.samples) {
-    node.field("_epoch_sample_count").fail("expected at most _sample_count");
+    node.field("_epoch_sample_count")
+        .fail(fmt::format("expected at most _sample_count, {}", leaf.samples));
   }
   return leaf;
 }

@@ -27,7 +27,7 @@ constexpr std::int64_t kMostBatches = std::int64_t{1} << 42;  // like check_load
 std::int64_t batches(const JsonReader& reader) {
   const std::int64_t count = reader.count();
   if (count > kMostBatches) {
-    reader.fail("expected at most what a job can deliver");
+    reader.fail(fmt::format("expected at most {}, which no job exceeds", kMostBatches));
   }
   return count;
 }

@@ -275,8 +275,7 @@ class Translation {
     const std::vector<EnergonNode> inner = inner_nodes(stage, node);
     const std::vector<JsonReader> marks = node.field("exhausted").elements();
     if (marks.size() != inner.size()) {
-      node.field("exhausted")
-          .fail(fmt::format("{} entries, expected {}", marks.size(), inner.size()));
+      node.field("exhausted").fail(fmt::format("expected {} entries", inner.size()));
     }
     std::vector<std::int64_t> exhausted;
     for (std::size_t i = 0; i < inner.size(); ++i) {

@@ -40,7 +40,7 @@ class Dataset : public Savable {
   virtual void next_many(std::int64_t count, std::vector<Sample>& samples);
 
   /// Skips up to `count` samples and returns the number skipped. Reads no data, unless a stage must
-  /// see its samples to know what it yields (filters, packing, groups).
+  /// see its samples to know what it yields (filters, sort pools, packing, groups).
   virtual std::int64_t skip(std::int64_t count) = 0;
 
   /// Whether skip() computes the items that it skips, so that a replay takes as long as the first

@@ -43,9 +43,9 @@ struct LoaderOptions {
   /// state and the number of batches to skip. 0 means only after the first batch of each epoch.
   /// Unset means after each batch of 64 KiB or more, after up to 32 smaller ones, or less often if
   /// the state is large, so that storing it costs about an eighth of the bytes moved. Where
-  /// skipping batches means computing them again (filters, packing, groups), also after 100 ms of
-  /// work, as long as storing takes at most a twentieth of the time. A worker that skipped batches
-  /// at its start stores its state in any case.
+  /// skipping batches means computing them again (filters, sort pools, packing, groups), also after
+  /// 100 ms of work, as long as storing takes at most a twentieth of the time. A worker that
+  /// skipped batches at its start stores its state in any case.
   std::optional<std::int64_t> checkpoint_every_batches = std::nullopt;
 
   /// Number of states that each worker keeps per logical shard, at least 2 and at least

@@ -50,7 +50,7 @@ namespace {
 
 // The shards in `folder`, at least one, except those whose name contains a match of a regular
 // expression. Throws Error: kNotFound if there are none, kInvalidArgument for an invalid regular
-// expression and for two shards with the same index name; also as find_shards().
+// expression and for two shards with the same index name; and like find_shards().
 FoundShards choose_shards(const std::string& folder,
                           const std::vector<std::string>& exclude_regexes) {
   FoundShards found = find_shards(folder);

@@ -59,7 +59,7 @@ class AudioReader {
 
   /// Returns samples [begin, end), fewer at the end of the sound, where the result may have no
   /// channels. Throws Error: kCorruptData with the second if they, or earlier sound that they
-  /// depend on, are damaged; also as AvCodec and AudioSamples::append().
+  /// depend on, are damaged; and like AvCodec and AudioSamples::append().
   AudioSamples read(std::int64_t begin, std::int64_t end);
 
   /// Samples per channel of the whole sound. The first call decodes the rest of the sound.

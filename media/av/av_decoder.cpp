@@ -43,7 +43,7 @@ void check_clip_range(const ClipRange& range, bool in_numbers) {
   const auto is_whole = [](double number) { return std::floor(number) == number; };
   if (in_numbers && (!is_whole(range.begin) || !is_whole(range.end))) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("a clip from {} to {}: frames and samples must be integers",
+                fmt::format("a clip from {} to {}: frame and sample numbers must be integers",
                             range.begin, range.end));
   }
 }
@@ -113,7 +113,7 @@ std::vector<std::int64_t> frame_numbers(const ClipSpan& span) {
 
 /// The open file of an AvDecoder: the input, its packets, and a reader for each stream. Not
 /// thread-safe. Functions for a stream throw Error (kInvalidArgument) if the file does not have it;
-/// also as AvDecoder.
+/// and like AvDecoder.
 class AvDecoder::File {
  public:
   File(ByteView file, const AvDecoderOptions& options);

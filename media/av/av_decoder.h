@@ -29,10 +29,9 @@ enum class AudioAccess : std::uint8_t {
   /// Bit-exact: every clip equals that part of the whole decoded sound. Codecs whose decoders keep
   /// state indefinitely (AAC, Opus) are decoded from the start of the file, or from the last clip.
   kExact,
-  /// AAC and Opus too are decoded from shortly before the clip. The position is exact, but noise
-  /// that
-  /// the decoder generates differs slightly. The samples depend on the clip alone, not on earlier
-  /// clips.
+  /// AAC and Opus, too, are decoded from shortly before the clip. The position is exact, but noise
+  /// that the decoder generates differs slightly. The samples depend on the clip alone, not on
+  /// earlier clips.
   kFast,
 };
 
@@ -201,7 +200,7 @@ struct UniformClips {
 /// whole video. With 0 seconds, clips are single frames: the first half a frame after the start,
 /// the last half a frame before the end. A clip that would begin at the end of the video contains
 /// the last frame. Throws Error: kInvalidArgument for a negative duration or less than one clip;
-/// also as AvDecoder.
+/// and like AvDecoder.
 UniformClips clips_uniform(AvDecoder& decoder, double clip_seconds, std::int64_t num_clips,
                            const UniformClipsOptions& options, BufferAllocator& memory);
 

@@ -43,7 +43,7 @@ struct VideoOrder {
 };
 
 /// Throws Error (kCorruptData) if there is no frame, or if the stream must be decoded and is
-/// damaged; also as AvCodec.
+/// damaged; and like AvCodec.
 VideoOrder video_order(const AvInput& input, const AvStreamPackets& packets,
                        const DecodeLimits& limits);
 
@@ -60,7 +60,7 @@ class VideoReader {
 
   /// Returns frame `number` of the order, valid until the next call. Continues from the last frame
   /// unless a key frame is nearer. Throws Error: kCorruptData with the second if the frame, or one
-  /// that it depends on, is damaged; also as AvCodec.
+  /// that it depends on, is damaged; and like AvCodec.
   const AVFrame& frame(std::int64_t number);
 
  private:

@@ -192,7 +192,7 @@ class EncodedImage {
   /// pixels of the crop equal those of ImageDecoder; 16-bit images become 8-bit.
   ///
   /// Requires: not called before. Throws Error: kInvalidArgument if the crop is empty or not inside
-  /// the image; also as ImageDecoder. limits.max_pixels applies to the whole image, max_bytes to
+  /// the image; and like ImageDecoder. limits.max_pixels applies to the whole image, max_bytes to
   /// the decoded region. The result owns its memory, from `memory`.
   DecodedRegion decode(const RegionRequest& request, ImageChannels channels, bool apply_orientation,
                        BufferAllocator& memory);

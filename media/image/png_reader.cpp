@@ -129,7 +129,7 @@ PngSession::PngSession(ByteView encoded)
     }
     png_set_read_fn(png_, &state_, on_read);
     png_set_user_limits(png_, kMostPngSize, kMostPngSize);
-    // A negative count means all chunks except those with pixels.
+    // A negative count means all chunks except those that pixels depend on (also PLTE and tRNS).
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
   };

@@ -209,6 +209,7 @@ class ImageTransform {
   /// a color step.
   explicit ImageTransform(std::vector<ImageStep> steps, ImageTransformOptions options = {});
   ImageTransform(const ImageTransform& other);
+  /// A moved-from object may only be assigned to or destroyed.
   ImageTransform(ImageTransform&&) noexcept;
   ImageTransform& operator=(const ImageTransform& other);
   ImageTransform& operator=(ImageTransform&&) noexcept;

@@ -233,7 +233,7 @@ PipelineContext parent_context(const LoaderOptions& options, int worker, HeapBuf
 }
 
 // Throws Error (kMismatch) unless `checkpoints` has each worker of the job exactly once, at the
-// same step. `own` is any worker of the job.
+// same step. `local` is any worker of the job.
 void check_all_workers(const std::vector<DataLoaderCheckpoint>& checkpoints,
                        const WorkerIdentity& local) {
   std::vector<std::string> differences;

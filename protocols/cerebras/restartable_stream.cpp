@@ -117,9 +117,9 @@ void RestartableStream::load_state_dict(const StateDict& state, Strictness stric
   require_keys(state, keys);
   const std::int64_t shard = count_in(state, "shard_index");
   if (shard >= worker_.total_workers() || !state.at("epoch_ended").is_boolean()) {
-    refuse_differences(
-        {fmt::format("shard_index {}, epoch_ended {}: expected {} shards", shard,
-                     to_text(state.at("epoch_ended"), "epoch_ended"), worker_.total_workers())});
+    refuse_differences({fmt::format(
+        "shard_index {}, epoch_ended {}: expected an index below {} and a boolean", shard,
+        to_text(state.at("epoch_ended"), "epoch_ended"), worker_.total_workers())});
   }
   const std::int64_t samples = count_in(state, "samples_streamed");
   std::unique_ptr<Dataset> pipeline = pipeline_of(static_cast<int>(shard));

@@ -183,8 +183,8 @@ class _Loader:
         where = "which never ends" if left is None else f"which has {left} batches left"
         raise ValueError(
             f"set_epoch({epoch}): the next loop is epoch {next_epoch}, {where}. A loop after a "
-            "break continues its epoch; for short epochs, use virtual_epoch_length of the dataset; to go "
-            "to another position, use load_state_dict()"
+            "break continues its epoch; for short epochs, use virtual_epoch_length of the dataset; "
+            "to go to another position, use load_state_dict()"
         )
 
 

@@ -236,9 +236,9 @@ splits:
     }
     CHECK_THAT(reason({folder.file("m.yaml")}),
                Catch::Contains("the subsets of the metadataset select none of 2 samples"));
-    CHECK_THAT(
-        reason({folder.file("m.yaml"), "--split", "little"}),
-        Catch::Contains("2 samples for 1 rank, of which repetitions below 1 use only a part"));
+    CHECK_THAT(reason({folder.file("m.yaml"), "--split", "little"}),
+               Catch::Contains("2 samples for 1 rank; datasets with fewer than 1 repetition use "
+                               "only a part of theirs"));
     CHECK_THAT(reason({folder.file("one"), "--world-size", "2", "--rank", "1"}),
                Catch::Contains("rank 1 of 2 has no samples: 1 sample for 2 ranks"));
   }

@@ -53,7 +53,7 @@ struct ImageBucketsOptions {
 /// Immutable; thread-safe.
 class ImageBuckets {
  public:
-  /// Throws Error (kInvalidArgument) for no sizes, a duplicate size, or an impossible one; also as
+  /// Throws Error (kInvalidArgument) for no sizes, a duplicate size, or an impossible one; and like
   /// ImageTransform.
   explicit ImageBuckets(ImageBucketsOptions options);
 

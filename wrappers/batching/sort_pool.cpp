@@ -21,8 +21,8 @@ constexpr std::int64_t kMaxPoolSize = std::int64_t{1} << 24;
 
 }  // namespace
 
-// The keys of the samples pass through, so the seed has to tell the draws of this stage from those
-// of others.
+// The keys of the samples pass through, so a separate seed distinguishes the draws of this stage
+// from those of others.
 SortPool::SortPool(std::unique_ptr<Dataset> inner, SortPoolOptions options)
     : inner_(std::move(inner)),
       options_(std::move(options)),

@@ -36,7 +36,8 @@ struct SortPoolOptions {
   std::int64_t pool_size = 1000;
   /// Deliver from the highest cost to the lowest.
   bool descending = false;
-  /// Limit on the payload kept in the pool; samples beyond it are read again for their turn.
+  /// Limit on the payload kept in the pool; samples beyond it are read again when they are
+  /// delivered.
   std::uint64_t max_held_bytes = kMaxHeldBytes;
   StageOptions stage = {.name = "cost"};
 };

@@ -26,7 +26,7 @@ class TypedSampleMaker {
   /// Replaces the parts of `sample` by the fields of the type, in their order; the rest stays.
   /// Tensors are stored in `memory`. Optional fields without a value are omitted. A null in the
   /// data becomes Null. For crude samples, only decodes the parts. Throws Error with key and field:
-  /// kNotFound for a missing required field, with the reason for each alternative; also as
+  /// kNotFound for a missing required field, with the reason for each alternative; and like
   /// SampleDecoder.
   void make(Sample& sample, BufferAllocator& memory) const;
 

@@ -249,7 +249,7 @@ TEST_CASE("Impossibly high counters are refused at once", "[megatron]") {
       CAPTURE(count);
       CHECK_THAT(
           refused_after([&](Json& rank) { leaf_of(rank)[name] = count; }, ErrorCode::kCorruptData),
-          Contains(name) && Contains("exceeds what any worker reads"));
+          Contains(name) && Contains("which no worker exceeds"));
     }
   }
   CHECK_THAT(

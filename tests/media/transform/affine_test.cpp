@@ -46,5 +46,5 @@ TEST_CASE("quarter turns are exact, others turn counter-clockwise around their c
   CHECK_FALSE(energon::is_exact(energon::translation(0.5, 0)));
   CHECK(energon::testing::error_of([] { energon::rotation(INFINITY, 0, 0); },
                                    energon::ErrorCode::kInvalidArgument) ==
-        "a rotation by inf degrees");
+        "a rotation by inf degrees: expected a finite number");
 }
