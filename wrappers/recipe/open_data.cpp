@@ -226,7 +226,15 @@ class Opener {
 }  // namespace
 
 PipelineData open_data(const std::string& path, const DataOptions& options) {
-  const Recipe recipe = load_recipe(path, options.split);
+  Recipe recipe =
+      load_recipe(path, options.split,
+                  {.split_config = options.split_config, .dataset_config = options.dataset_config});
+  for (LeafReference& leaf : recipe.leaves) {
+    leaf.subflavors->update(*options.subflavors);
+    for (JoinColumn& column : leaf.columns) {
+      column.subflavors->update(*options.subflavors);
+    }
+  }
   PipelineData data;
   data.mixing = recipe.mixing;
   Opener opener(options, data);

@@ -11,6 +11,7 @@
 #include "energon/read/joined_dataset.h"
 #include "energon/read/webdataset.h"
 #include "io/dataset/dataset_folder.h"
+#include "io/json.h"
 #include "wrappers/orders/pipeline_leaf.h"
 
 namespace energon {
@@ -18,6 +19,12 @@ namespace energon {
 struct DataOptions {
   /// Split of a metadataset, or part of a dataset; a split in a reference takes precedence.
   std::string split = "train";
+  /// Files in .nv-meta of the dataset itself; unset means dataset.yaml and split.yaml. Only
+  /// prepared datasets have them, metadatasets do not.
+  std::optional<std::string> dataset_config = std::nullopt;
+  std::optional<std::string> split_config = std::nullopt;
+  /// Merged into the subflavors of all samples; these take precedence.
+  BoxedJson subflavors = {};
   /// Options for all tars: cache folder, threads, progress, exclusions. Its split fields and
   /// check_shards are not used.
   OpenOptions open = {};
