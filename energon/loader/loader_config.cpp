@@ -10,6 +10,7 @@
 
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/sample/buffer_allocator.h"
+#include "energon/stage/call_context.h"
 #include "io/error.h"
 
 namespace energon {
@@ -115,6 +116,7 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
                                  .memory = memory_,
                                  .batch_memory = batch_memory_});
     }
+    const ItemNumber number(parts.integers[1]);
     Sample sample = pipeline->restore_sample(parts.inner[0]);
     batch_memory_->end_batch();
     sample.restore_key = key;

@@ -19,7 +19,6 @@ from ._core import (
     JobState,
     LoaderState,
     RestoreKey,
-    SourceInfo,
     Sources,
     Tensor,
 )
@@ -91,10 +90,12 @@ from .sample_types import (
     VQAOCRSample,
     VQASample,
 )
+from .source_info import SourceInfo
 from .states import rescale_states
 from .task_encoder import AugmentTaskEncoder, DefaultTaskEncoder, TaskEncoder
 from .webdataset import WebDataset
 from .worker_config import WorkerConfig, default_worker_config
+from .wrappers import LimitDataset, RepeatDataset
 
 __all__ = [
     "AVData",
@@ -132,6 +133,7 @@ __all__ = [
     "JobState",
     "JsonlFileStore",
     "Lazy",
+    "LimitDataset",
     "LoaderState",
     "MockLazy",
     "MultiChoiceVQASample",
@@ -140,6 +142,7 @@ __all__ = [
     "OCRSample",
     "PrimaryFileStore",
     "ResourceExhaustedError",
+    "RepeatDataset",
     "RestoreKey",
     "Sample",
     "SampleDecoder",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from typing import Any
 
-from . import _core
-from ._recipe import DatasetRecipe, make_recipe, refuse
+from . import _core, sample_types
+from ._old_options import takes_old_options
+from ._recipe import DatasetRecipe, explains_dataset_options, make_recipe
+from ._sample import CrudeSample
 from ._stages import Encoder
+from ._warnings import warn
 from .metadataset import DatasetSource, sources_of
 from .worker_config import WorkerConfig
 
@@ -21,8 +23,9 @@ class Dataset:
     def __init__(self, recipe: DatasetRecipe, pipeline: _core.Pipeline | None = None) -> None:
         self._recipe = recipe
         self._pipeline = recipe.open() if pipeline is None else pipeline
+        self._length: tuple[int | None, int] | None = None
         for warning in self._pipeline.warnings:
-            warnings.warn(warning, stacklevel=4)
+            warn(warning)
 
     @property
     def path(self) -> str:
@@ -50,6 +53,22 @@ class Dataset:
         """Whether the pipeline calls Python functions."""
         return bool(self._recipe.stages)
 
+    def __len__(self) -> int:
+        """Batches of the rank in one epoch. If the epoch never ends, or functions decide how many
+        there are: those of one pass over the data, as in Energon, where packs and groups count as
+        if each had one sample."""
+        exact, estimated = self._lengths()
+        return estimated if exact is None else exact
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _lengths(self) -> tuple[int | None, int]:
+        """The number of batches in an epoch, if it is known, and Energon's estimate."""
+        if self._length is None:
+            self._length = _core.epoch_length(self._pipeline, self.worker_config._options())
+        return self._length
+
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
 
@@ -58,6 +77,8 @@ class Dataset:
         return Dataset(self._recipe.changed(options=options))
 
 
+@takes_old_options
+@explains_dataset_options
 def get_train_dataset(
     path: str | os.PathLike[str],
     *,
@@ -79,7 +100,10 @@ def get_train_dataset(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
-    **unknown: Any,
+    subflavors: dict[str, Any] | None = None,
+    dataset_config: str | None = None,
+    split_config: str | None = None,
+    sample_type: type | None = None,
 ) -> Dataset:
     """Data for training: shuffled, repeated, blended.
 
@@ -110,12 +134,18 @@ def get_train_dataset(
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
+        subflavors: Merged into the subflavors of all samples; these take precedence.
+        dataset_config: File in .nv-meta that describes the samples of the dataset, instead of
+            dataset.yaml; in a metadataset, set it there.
+        split_config: File in .nv-meta that lists the shards of each part of the dataset, instead of
+            split.yaml; in a metadataset, set it there.
+        sample_type: Raise a TypeError if samples are of another class.
     """
-    refuse("get_train_dataset", unknown)
     options = _common_options(
         batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
+    options |= _config_options(subflavors, dataset_config, split_config)
     options |= {
         "shuffle_buffer_size": shuffle_buffer_size or 0,
         "max_samples_per_sequence": max_samples_per_sequence,
@@ -125,9 +155,12 @@ def get_train_dataset(
     }
     if parallel_shard_iters is not None:
         options["parallel_slices"] = parallel_shard_iters
-    return Dataset(make_recipe(path, True, worker_config, task_encoder, options))
+    recipe = make_recipe(path, True, worker_config, task_encoder, options)
+    return _checked(Dataset(recipe), sample_type)
 
 
+@takes_old_options
+@explains_dataset_options
 def get_val_dataset(
     path: str | os.PathLike[str],
     *,
@@ -144,7 +177,10 @@ def get_val_dataset(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
-    **unknown: Any,
+    subflavors: dict[str, Any] | None = None,
+    dataset_config: str | None = None,
+    split_config: str | None = None,
+    sample_type: type | None = None,
 ) -> Dataset:
     """Data for validation: each sample once, in order.
 
@@ -166,10 +202,16 @@ def get_val_dataset(
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
+        subflavors: Merged into the subflavors of all samples; these take precedence.
+        dataset_config: File in .nv-meta that describes the samples of the dataset, instead of
+            dataset.yaml; in a metadataset, set it there.
+        split_config: File in .nv-meta that lists the shards of each part of the dataset, instead of
+            split.yaml; in a metadataset, set it there.
+        sample_type: Raise a TypeError if samples are of another class.
     """
     given = dict(locals())
-    refuse("get_val_dataset", given.pop("unknown"))
-    return Dataset(_val_recipe(given.pop("path"), **given))
+    del given["sample_type"]
+    return _checked(Dataset(_val_recipe(**given)), sample_type)
 
 
 def _val_recipe(
@@ -178,27 +220,31 @@ def _val_recipe(
     worker_config: WorkerConfig,
     batch_size: int | None,
     split_part: str,
-    batch_drop_last: bool = False,
-    packing_buffer_size: int | None = None,
-    limit: int | None = None,
-    task_encoder: Encoder | None = None,
-    on_error: str = "raise",
-    failure_tolerance: int = 100,
-    tensors: str | None = None,
-    exclude_files: list[str] | None = None,
-    cache_dir: str | None = None,
-    verify_checksums: bool = True,
-    **unknown: Any,
+    batch_drop_last: bool,
+    packing_buffer_size: int | None,
+    limit: int | None,
+    task_encoder: Encoder | None,
+    on_error: str,
+    failure_tolerance: int,
+    tensors: str | None,
+    exclude_files: list[str] | None,
+    cache_dir: str | None,
+    verify_checksums: bool,
+    subflavors: dict[str, Any] | None,
+    dataset_config: str | None,
+    split_config: str | None,
 ) -> DatasetRecipe:
-    refuse("get_val_datasets", unknown)
     options = _common_options(
         batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
+    options |= _config_options(subflavors, dataset_config, split_config)
     options["limit"] = limit
     return make_recipe(path, False, worker_config, task_encoder, options)
 
 
+@takes_old_options
+@explains_dataset_options
 def get_val_datasets(
     path: str | os.PathLike[str],
     *,
@@ -209,7 +255,16 @@ def get_val_datasets(
     packing_buffer_size: int | None = None,
     limit: int | None = None,
     task_encoder: Encoder | None = None,
-    **options: Any,
+    on_error: str = "raise",
+    failure_tolerance: int = 100,
+    tensors: str | None = None,
+    exclude_files: list[str] | None = None,
+    cache_dir: str | None = None,
+    verify_checksums: bool = True,
+    subflavors: dict[str, Any] | None = None,
+    dataset_config: str | None = None,
+    split_config: str | None = None,
+    sample_type: type | None = None,
 ) -> list[tuple[Dataset, DatasetSource]]:
     """Opens each dataset of a metadataset separately, to evaluate it by itself.
 
@@ -219,14 +274,30 @@ def get_val_datasets(
         A dataset and its source for each dataset of the metadataset.
     """
     given = dict(locals())
-    given |= given.pop("options")
-    recipe = _val_recipe(given.pop("path"), **given)
-    sources = sources_of(recipe.path, split_part)
-    pipelines = recipe.open_leaves()
-    return [
-        (Dataset(recipe, pipeline), dataclasses.replace(source, length=pipeline.lengths[0]))
-        for pipeline, source in zip(pipelines, sources)
-    ]
+    del given["sample_type"]
+    recipe = _val_recipe(**given)
+    sources = sources_of(recipe.path, split_part, dataset_config)
+    datasets = []
+    for leaf, (pipeline, source) in enumerate(zip(recipe.open_leaves(), sources)):
+        dataset = _checked(Dataset(recipe.changed(leaf=leaf), pipeline), sample_type)
+        merged = {**source.subflavors, **(subflavors or {})}
+        length = pipeline.lengths[0]
+        datasets.append((dataset, dataclasses.replace(source, length=length, subflavors=merged)))
+    return datasets
+
+
+def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
+    """Returns the dataset. Raises TypeError if some of its samples are not of this class."""
+    if sample_type is None:
+        return dataset
+    for name in dataset._pipeline.sample_types:
+        found = getattr(sample_types, name) if name else CrudeSample
+        if not issubclass(found, sample_type):
+            raise TypeError(
+                f"the samples of {dataset.path} must be of the class {sample_type.__name__}, but "
+                f"are of the class {found.__name__}"
+            )
+    return dataset
 
 
 def _common_options(
@@ -257,4 +328,14 @@ def _data_options(
         "exclude_files": exclude_files or [],
         "cache_dir": cache_dir,
         "verify_checksums": "always" if verify_checksums else "off",
+    }
+
+
+def _config_options(
+    subflavors: dict[str, Any] | None, dataset_config: str | None, split_config: str | None
+) -> dict[str, Any]:
+    return {
+        "subflavors": {} if subflavors is None else subflavors,
+        "dataset_config": dataset_config,
+        "split_config": split_config,
     }

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Sequence, Union
+from typing import Any, Mapping, Sequence, Union
 
 from . import _core, _random
 from ._core import DeliveredStep, Delivery, LoaderState, RestoreKey
 from ._sample import CrudeSample
 from ._shard_paths import path_text
 from .datasets import Dataset
+from .states import as_loader_state
 
-# A state of a rank, or a state file of a rank or of a job.
-State = Union[LoaderState, str, "os.PathLike[str]"]
+# A state of a rank, also as a dict, or a state file of a rank or of a job.
+State = Union[LoaderState, Mapping[str, Any], str, "os.PathLike[str]"]
 States = Union[State, Sequence[State]]
 
 
@@ -97,8 +98,8 @@ def _keeping_random_numbers(dataset: Dataset) -> Any:
 
 
 def _ranks(states: States) -> list[LoaderState]:
-    if isinstance(states, LoaderState):
-        return [states]
+    if isinstance(states, (LoaderState, Mapping)):
+        return [as_loader_state(states)]
     if isinstance(states, (str, os.PathLike)):
         return _core.read_states(path_text(states))
     if isinstance(states, Sequence):

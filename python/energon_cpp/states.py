@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any, Iterable, Mapping, Union
 
 from ._core import JobState, LoaderState
@@ -43,8 +44,19 @@ def as_state_dict(state: LoaderState) -> dict[str, Any]:
     return {_STATE: bytes(state)}
 
 
+def reduced(state: LoaderState) -> Any:
+    """The pickle of a LoaderState: its dict, made of a class that torch.load(weights_only=True) and
+    other restricted unpicklers know."""
+    return collections.OrderedDict, (list(as_state_dict(state).items()),)
+
+
+def bytes_in(state: Mapping[str, Any]) -> Any:
+    """The bytes of a state that was converted to a dict, or None."""
+    return state.get(_STATE)
+
+
 def as_loader_state(state: AnyState) -> LoaderState:
-    """Converts a state, its bytes or its dict.
+    """Converts a state, its bytes or its dict. A pickled state is read as a dict.
 
     Raises:
         ValueError: The dict is not the state of a loader.

@@ -1,18 +1,26 @@
 #include "python/src/pipeline_object.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "io/recipe/typed_samples.h"
 #include "python/src/decoders.h"
 #include "python/src/interpreter.h"
+#include "python/src/loader_object.h"
 #include "python/src/module.h"
 #include "python/src/option_reader.h"
 #include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
+#include "wrappers/recipe/epoch_length.h"
 #include "wrappers/recipe/open_data.h"
 #include "wrappers/recipe/options.h"
 #include "wrappers/recipe/order_pipeline.h"
@@ -100,6 +108,9 @@ AllOptions take_all(OptionReader& reader, OptionUse use) {
       reader.take(row, options);
     }
   }
+  std::string subflavors = "{}";
+  reader.take("subflavors", subflavors);
+  options.data.subflavors = nlohmann::ordered_json::parse(subflavors);
   TaskEncoder& encoder = options.train.task_encoder;
   encoder.decoder = take_decoder(reader);
   bool lists_numbers = false;
@@ -117,6 +128,7 @@ struct Opening {
   TensorKind tensors = TensorKind::kEnergon;
   AvKind av = AvKind::kBytes;
   nb::object failure_handler = {};  // null: none
+  nb::object worker_config = {};    // the dict of options holds it, too
 };
 
 template <class Options>
@@ -143,6 +155,7 @@ template <class Options, class MakePipeline>
 PipelineObject make(PipelineData data, Options options, const Opening& opening,
                     MakePipeline make_pipeline) {
   PipelineObject pipeline;
+  pipeline.sample_types = types_of(data);
   leave_crude(data, options.task_encoder);
   pipeline.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
   if (opening.failure_handler) {
@@ -160,6 +173,10 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
   pipeline.data = std::make_shared<const PipelineData>(std::move(data));
   pipeline.order_of = order_of(pipeline.data, options);
   pipeline.make_pipeline = make_pipeline(*pipeline.data, std::move(options));
+  if (pipeline.calls_python) {
+    pipeline.make_pipeline =
+        with_active_calls(std::move(pipeline.make_pipeline), opening.worker_config);
+  }
   return pipeline;
 }
 
@@ -167,14 +184,17 @@ Opening take_opening(OptionReader& options, const nb::dict& specs) {
   std::string tensors = "energon";
   bool av_decoders = false;
   nb::object handler;
+  nb::object worker_config = nb::none();
   options.take("tensors", tensors);
   options.take("av_decoders", av_decoders);
   options.take("failure_handler", handler);  // the dict that the caller keeps holds it
+  options.take("worker_config", worker_config);
   return {.functions = read_functions(specs),
           .specs = specs,
           .tensors = tensor_kind_called(tensors),
           .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes,
-          .failure_handler = handler};
+          .failure_handler = handler,
+          .worker_config = worker_config};
 }
 
 PipelineData open_without_gil(const std::string& path, const DataOptions& options) {
@@ -213,6 +233,40 @@ std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const n
   return pipelines;
 }
 
+// The same data and functions with stages around them.
+PipelineObject wrapped(const PipelineObject& pipeline,
+                       const std::function<PipelineFactory(PipelineFactory)>& wrap) {
+  PipelineObject result = pipeline;
+  result.warnings.clear();  // the caller has them
+  result.make_pipeline = wrap(pipeline.make_pipeline);
+  result.order_of = [order_of = pipeline.order_of, wrap](const Config& config) {
+    return wrap(order_of(config));
+  };
+  return result;
+}
+
+PipelineObject limited(const PipelineObject& pipeline, std::int64_t length) {
+  return wrapped(pipeline, [length](PipelineFactory inner) {
+    return limited_pipeline(std::move(inner), length);
+  });
+}
+
+PipelineObject repeated(const PipelineObject& pipeline, std::optional<double> repetitions,
+                        bool restarts) {
+  return wrapped(pipeline, [repetitions, restarts](PipelineFactory inner) {
+    return repeated_pipeline(std::move(inner), repetitions, restarts);
+  });
+}
+
+nb::tuple length_of(const PipelineObject& pipeline, const nb::dict& options) {
+  const WorkerConfig config = read_loader_options(options).worker_config;
+  const EpochLength length = [&] {
+    const ReleaseGil released;
+    return epoch_length(pipeline.make_pipeline, config);
+  }();
+  return nb::make_tuple(length.exact, length.nominal);
+}
+
 }  // namespace
 
 nb::object delivered(const PipelineObject& pipeline, Sample& item) {
@@ -226,12 +280,22 @@ nb::object finished(nb::object item, nb::handle finish) {
 void bind_pipeline(nb::module_& module) {
   nb::class_<PipelineObject>(module, "Pipeline", "What a loader runs. Made by open_pipeline().")
       .def_ro("warnings", &PipelineObject::warnings)
-      .def_ro("lengths", &PipelineObject::lengths, "Of each dataset, in samples.");
+      .def_ro("lengths", &PipelineObject::lengths, "Of each dataset, in samples.")
+      .def_ro("sample_types", &PipelineObject::sample_types,
+              "Of each dataset; empty for crude samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
              "Opens the data at `path`. The caller keeps `functions` and `options` alive.");
   module.def("open_leaf_pipelines", open_leaf_pipelines, nb::arg("path"), nb::arg("options"),
              nb::arg("functions"), "As open_pipeline() for validation, one for each dataset.");
+  module.def("limited", limited, nb::arg("pipeline"), nb::arg("length"),
+             "The pipeline with epochs of at most `length` batches of the rank.");
+  module.def("repeated", repeated, nb::arg("pipeline"), nb::arg("repetitions").none(),
+             nb::arg("restarts"), "The pipeline repeated within one epoch; None: forever.");
+  module.def("epoch_length", length_of, nb::arg("pipeline"), nb::arg("options"),
+             nb::sig("def epoch_length(pipeline: Pipeline, options: dict) -> "
+                     "tuple[int | None, int]"),
+             "Batches of the rank in an epoch, if known, and as Energon estimates it.");
 }
 
 }  // namespace energon::python

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "energon/stage/dataset.h"
 #include "python/src/item_maker.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/task_encoder.h"
@@ -58,6 +59,10 @@ struct PythonFunctions {
   PythonFunction batch = {};
   PythonFunction encode_batch = {};
 };
+
+/// `pipeline`, whose functions may ask for their `worker_config` and for the numbers of the call
+/// and the batch (active_call() of the module). Borrows `worker_config`.
+PipelineFactory with_active_calls(PipelineFactory pipeline, nanobind::handle worker_config);
 
 /// Adds stages that call `functions` to `encoder`. `items` makes what the functions get; `paths`
 /// are those of each leaf.
