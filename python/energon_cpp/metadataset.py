@@ -9,6 +9,7 @@ import pathlib
 from typing import Any
 
 from . import _core
+from ._explained_options import checks_options
 from ._file_stores import FileStore, open_store
 from ._shard_paths import path_text
 
@@ -99,6 +100,7 @@ class DatasetLoader:
         return [_reference(one) for one in sources_of(self.path, split_part, lists_only=True)]
 
 
+@checks_options
 def load_dataset(
     path: str | os.PathLike[str], *, split_part: str | None = None
 ) -> DatasetLoader:
@@ -108,6 +110,7 @@ def load_dataset(
     return DatasetLoader(path, split_part)
 
 
+@checks_options
 def traverse_metadataset(
     path: str | os.PathLike[str], *, split_part: str
 ) -> list[TraversedDatasetReference]:

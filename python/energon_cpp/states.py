@@ -6,6 +6,7 @@ import collections
 from typing import Any, Iterable, Mapping, Union
 
 from ._core import JobState, LoaderState
+from ._explained_options import checks_options
 from .worker_config import WorkerConfig
 
 _STATE = "energon_cpp.state"
@@ -13,6 +14,7 @@ _STATE = "energon_cpp.state"
 AnyState = Union[LoaderState, bytes, Mapping[str, Any]]
 
 
+@checks_options
 def rescale_states(states: Iterable[AnyState], worker_config: WorkerConfig) -> LoaderState:
     """Returns the state with which the rank of `worker_config` continues a job of any number of
     ranks. Each rank calls this with all states. No sample of the epoch is lost or repeated.
