@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ._sample import edataclass
 from .loaders import BasicDataLoader, SavableDataLoader
-from .state import FlexState, SystemRngState
+from .rng import SystemRngState
+from .state import FlexState
 
 __all__ = [
     "BasicDataLoader",

@@ -19,12 +19,3 @@ class SliceState:
 
     index: int
     current: int
-
-
-@edataclass
-class SystemRngState:
-    """The states of the global generators."""
-
-    torch: Any
-    numpy: Any
-    random: Any

@@ -20,12 +20,13 @@ from conftest import config, loader_of, take, write_tar
 
 import energon_cpp as energon
 from energon_cpp import LimitDataset, RepeatDataset
+from energon_cpp.rng import SystemRngState
 from energon_cpp.savable_loader import (
     SavableDataLoaderState,
     SavableDatasetCheckpoint,
     SavableDatasetState,
 )
-from energon_cpp.state import FlexState, SystemRngState
+from energon_cpp.state import FlexState
 
 NO_WORKER = {"rank": 0, "world_size": 1, "num_workers": 0}
 
