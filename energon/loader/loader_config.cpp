@@ -92,6 +92,7 @@ EpochSizes::Started EpochSizes::started_at(const SavableDatasetCheckpoint& start
   PositionedDataset rest(make_pipeline_(
       {.config = config_, .local_index = static_cast<int>(local_index), .memory = memory}));
   rest.restore(start, start.turn.epoch);
+  const ItemNumber number(rest.index());
   return {start.turn.epoch, start.turn.count + rest.dataset().skip(size)};
 }
 

@@ -139,7 +139,7 @@ def get_train_dataset(
             dataset.yaml; in a metadataset, set it there.
         split_config: File in .nv-meta that lists the shards of each part of the dataset, instead of
             split.yaml; in a metadataset, set it there.
-        sample_type: Raise a TypeError if samples are of another class.
+        sample_type: Raise a TypeError if samples belong to another class.
     """
     options = _common_options(
         batch_size, batch_drop_last, packing_buffer_size, on_error, failure_tolerance, tensors
@@ -207,7 +207,7 @@ def get_val_dataset(
             dataset.yaml; in a metadataset, set it there.
         split_config: File in .nv-meta that lists the shards of each part of the dataset, instead of
             split.yaml; in a metadataset, set it there.
-        sample_type: Raise a TypeError if samples are of another class.
+        sample_type: Raise a TypeError if samples belong to another class.
     """
     given = dict(locals())
     del given["sample_type"]
@@ -294,8 +294,8 @@ def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
         found = getattr(sample_types, name) if name else CrudeSample
         if not issubclass(found, sample_type):
             raise TypeError(
-                f"the samples of {dataset.path} must be of the class {sample_type.__name__}, but "
-                f"are of the class {found.__name__}"
+                f"the samples of {dataset.path} must belong to the class {sample_type.__name__}, but "
+                f"belong to {found.__name__}"
             )
     return dataset
 

@@ -18,7 +18,7 @@ class SourceInfo:
 
     Attributes:
         dataset_path: The dataset.
-        index: Of the sample in its shard.
+        index: The index of the sample in its shard.
         shard_name: The shard, relative to the dataset; for a folder of files, the file.
         file_names: The files that were read. Empty in sources that the library makes.
         byte_offset: The place in the shard, or None if it is not known.

@@ -282,7 +282,7 @@ void bind_pipeline(nb::module_& module) {
       .def_ro("warnings", &PipelineObject::warnings)
       .def_ro("lengths", &PipelineObject::lengths, "Of each dataset, in samples.")
       .def_ro("sample_types", &PipelineObject::sample_types,
-              "Of each dataset; empty for crude samples.");
+              "The type of each dataset. Crude samples have an empty one.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
              "Opens the data at `path`. The caller keeps `functions` and `options` alive.");
@@ -291,7 +291,8 @@ void bind_pipeline(nb::module_& module) {
   module.def("limited", limited, nb::arg("pipeline"), nb::arg("length"),
              "The pipeline with epochs of at most `length` batches of the rank.");
   module.def("repeated", repeated, nb::arg("pipeline"), nb::arg("repetitions").none(),
-             nb::arg("restarts"), "The pipeline repeated within one epoch; None: forever.");
+             nb::arg("restarts"),
+             "The pipeline repeated within one epoch. None means without end.");
   module.def("epoch_length", length_of, nb::arg("pipeline"), nb::arg("options"),
              nb::sig("def epoch_length(pipeline: Pipeline, options: dict) -> "
                      "tuple[int | None, int]"),

@@ -27,7 +27,7 @@ struct PipelineObject {
   bool calls_python = false;
   std::vector<std::string> warnings;
   std::vector<std::int64_t> lengths;
-  std::vector<std::string> sample_types;  ///< of each leaf; empty for crude samples
+  std::vector<std::string> sample_types;  ///< by leaf; crude samples have an empty one
 };
 
 /// What a loader of `pipeline` delivers, before `finish`. Takes keys, restore key and sources out

@@ -35,7 +35,7 @@ std::int64_t sum_of(const Config& parts) {
   return sum;
 }
 
-// Of the stage or order with this configuration.
+// The length of the stage or order with this configuration.
 std::int64_t length_of(const Config& config) {
   const auto& type = config.at("type").get_ref<const std::string&>();
   if (type == "SliceOrder") {
