@@ -78,7 +78,7 @@ class Item:
     def __eq__(self, other: object) -> bool:
         """Whether the classes and all fields are equal, including those of arrays and tensors. It
         never raises; values that cannot be compared are different."""
-        return have_equal_fields(self, other)
+        return have_equal_fields(self, other)  # type: ignore[no-any-return]
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -375,11 +375,15 @@ def _are_equal(one: Any, other: Any) -> bool:
             if one.shape != other.shape or one.dtype != other.dtype:
                 return False
             if isinstance(one, Tensor):
-                return memoryview(one).tobytes() == memoryview(other).tobytes()
+                return bytes(_buffer(one)) == bytes(_buffer(other))
             return bool((one == other).all())
         return bool(one == other)
     except Exception:  # of a class of the user, or tensors on different devices
         return False
+
+
+def _buffer(tensor: Any) -> Any:
+    return tensor  # its type has no method for the buffer protocol
 
 
 _is_made: dict[type, bool] = {}

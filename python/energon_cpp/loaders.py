@@ -251,7 +251,7 @@ class SavableDataLoader(_Loader, GlobalState):
             self._first_batch = self._native.save().batch_index
 
     def _loader_state(self, state: Any) -> LoaderState:
-        if isinstance(state, (LoaderState, bytes, bytearray, memoryview, Mapping)):
+        if isinstance(state, (LoaderState, bytes, bytearray, Mapping)):
             return as_loader_state(state)
         from .energon_states import import_rank_state
 

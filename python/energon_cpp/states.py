@@ -11,7 +11,7 @@ from .worker_config import WorkerConfig
 
 _STATE = "energon_cpp.state"
 
-AnyState = Union[LoaderState, bytes, Mapping[str, Any]]
+AnyState = Union[LoaderState, bytes, bytearray, Mapping[str, Any]]
 
 
 @checks_options
