@@ -294,8 +294,8 @@ def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
         found = getattr(sample_types, name) if name else CrudeSample
         if not issubclass(found, sample_type):
             raise TypeError(
-                f"the samples of {dataset.path} must belong to the class {sample_type.__name__}, but "
-                f"belong to {found.__name__}"
+                f"the samples of {dataset.path} must belong to the class {sample_type.__name__}, "
+                f"but belong to {found.__name__}"
             )
     return dataset
 

@@ -1,6 +1,6 @@
-"""Datasets around datasets: LimitDataset, RepeatDataset. Also functions over batches, under the name
-of Energon's package. Other wrappers are native stages; to change their behavior, override functions
-of a TaskEncoder."""
+"""Datasets around datasets: LimitDataset, RepeatDataset. Also functions over batches, under the
+name of Energon's package. Other wrappers are native stages; to change their behavior, override
+functions of a TaskEncoder."""
 
 from __future__ import annotations
 
@@ -96,9 +96,8 @@ class RepeatDataset(_WrapperDataset):
     ) -> None:
         if repeats is not None and not repeats >= 0:
             raise ValueError(f"repeats must be at least 0, or None for no end, not {repeats}")
-        wrapper = functools.partial(
-            _core.repeated, repetitions=None if repeats is None else float(repeats), restarts=restart
-        )
+        repetitions = None if repeats is None else float(repeats)
+        wrapper = functools.partial(_core.repeated, repetitions=repetitions, restarts=restart)
         super().__init__(dataset, wrapper, worker_config)
         self.repeats = repeats
         self.restart = restart

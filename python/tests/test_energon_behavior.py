@@ -1,4 +1,4 @@
-"""What scripts of Energon rely on besides names: wrappers, lengths, old options, indices, states."""
+"""What scripts of Energon rely on besides names: wrappers, lengths, options, indices, states."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def test_a_fraction_continues_in_the_next_epoch(texts: str) -> None:
 
 def test_the_validation_loop_of_megatron(texts: str, num_workers: int) -> None:
     whole = epochs(val(texts, num_workers), 1)[0]
-    datasets = [
-        RepeatDataset(LimitDataset(dataset, length=6, reset_after_epoch=True, worker_config=given))
-        for dataset, given in ((val(texts, num_workers), None), (val(texts, num_workers), config(num_workers)))
-    ]
-    for dataset in datasets:
+    for given in (None, config(num_workers)):
+        limited = LimitDataset(
+            val(texts, num_workers), length=6, reset_after_epoch=True, worker_config=given
+        )
+        dataset = RepeatDataset(limited, worker_config=given)
         assert isinstance(dataset, energon.Dataset) and len(dataset) == 6
         with energon.get_loader(dataset) as loader:
             assert loader.size is None and keys(take(loader, 20)) == (whole[:6] * 4)[:20]
@@ -101,7 +101,9 @@ def test_the_validation_loop_of_megatron(texts: str, num_workers: int) -> None:
 @pytest.mark.parametrize("kind", ["limit", "endless", "three", "fraction", "nested"])
 def test_wrapped_positions_resume(texts: str, num_workers: int, kind: str) -> None:
     def make() -> energon.Dataset:
-        inner = train(texts, num_workers, repeat=False) if kind == "three" else val(texts, num_workers)
+        inner = val(texts, num_workers)
+        if kind == "three":
+            inner = train(texts, num_workers, repeat=False)
         if kind == "limit":
             return LimitDataset(inner, 7)
         if kind == "nested":
@@ -238,7 +240,8 @@ def prepared(folder: pathlib.Path, program: str) -> str:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     meta = folder / ".nv-meta"
     (meta / "raw.yaml").write_text("__class__: CrudeWebdataset\nsubflavors: {own: 1, x: yaml}\n")
-    (meta / "half.yaml").write_text("split_parts:\n  train: [a.tar, b.tar]\nexclude: []\nexclude: [a.tar]\n")
+    split = "split_parts:\n  train: [a.tar, b.tar]\nexclude: []\nexclude: [a.tar]\n"
+    (meta / "half.yaml").write_text(split)
     return str(folder)
 
 
@@ -307,7 +310,8 @@ def test_signatures_show_all_options(texts: str) -> None:
     one = inspect.signature(energon.get_val_dataset).parameters
     assert list(one) == list(inspect.signature(energon.get_val_datasets).parameters)
     with pytest.raises(TypeError, match="'bach_size'; did you mean 'batch_size'"):
-        energon.get_train_dataset(texts, worker_config=config(), bach_size=4)  # type: ignore[call-arg]
+        energon.get_train_dataset(  # type: ignore[call-arg]
+            texts, worker_config=config(), bach_size=4)  # fmt: skip
 
 
 def test_a_misspelled_function_of_an_encoder_is_a_warning(texts: str) -> None:
@@ -318,7 +322,8 @@ def test_a_misspelled_function_of_an_encoder_is_a_warning(texts: str) -> None:
         def encode(self, sample: Any) -> Any:
             return sample
 
-    with pytest.warns(UserWarning, match="encode_samples is never called; did you mean 'encode_sample'") as caught:
+    text = "encode_samples is never called; did you mean 'encode_sample'"
+    with pytest.warns(UserWarning, match=text) as caught:
         val(texts, task_encoder=Encoder())
     assert len(caught) == 1 and caught[0].filename == __file__
     with pytest.raises(TypeError, match=r"an object, not a class: DefaultTaskEncoder\(\)"):
@@ -359,7 +364,7 @@ def test_indices_of_calls(texts: str, num_workers: int) -> None:
         restored = [loader.restore_sample(batch["__restore_key__"]) for batch in batches]
         rest = take(loader, 20)
     for one, again in zip(batches, restored):
-        assert (one["samples"], one["batches"], one["own"]) == (again["samples"], again["batches"], again["own"])
+        assert all(one[name] == again[name] for name in ("samples", "batches", "own"))
     assert [batch["batches"] for batch in batches] == [[i] * 4 for i in range(12)]
     assert [batch["own"] for batch in batches] == [(i, i) for i in range(12)]
     calls = [call for batch in batches for call in batch["samples"]]
@@ -569,13 +574,14 @@ def test_traversing_lists_what_is_missing(tmp_path: pathlib.Path) -> None:
     head = "__module__: megatron.energon\n__class__: MetadatasetV2\nsplits:\n"
     inner.write_text(f"{head}  val: {{path: gone, subflavors: {{a: 1, b: 2}}}}\n")
     aux = "aux: {labels: missing_aux, files: 'filesystem://files'}"
-    blend = f"[{{path: missing, {aux}}}, {{path: inner.yaml, split_part: val, subflavors: {{a: 3}}}}]"
+    second = "{path: inner.yaml, split_part: val, subflavors: {a: 3}}"
+    blend = f"[{{path: missing, {aux}}}, {second}]"
     recipe.write_text(f"{head}  train: {{blend: {blend}}}\n")
-    first, second = energon.traverse_metadataset(recipe, split_part="train")
+    first, last = energon.traverse_metadataset(recipe, split_part="train")
     assert first.path == tmp_path / "missing" and first.split_part == "train"
     assert first.aux == {"labels": tmp_path / "missing_aux", "files": tmp_path / "files"}
-    assert second.path == tmp_path / "gone" and second.split_part == "val"
-    assert second.subflavors == {"a": 3, "b": 2} and first.subflavors == {}
+    assert last.path == tmp_path / "gone" and last.split_part == "val"
+    assert last.subflavors == {"a": 3, "b": 2} and first.subflavors == {}
     with pytest.raises(FileNotFoundError, match="missing"):
         energon.load_dataset(recipe).get_datasets("train")
     with pytest.raises(FileNotFoundError):

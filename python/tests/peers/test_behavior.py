@@ -1,14 +1,14 @@
-"""The same scripts with energon_cpp and with the real Megatron-Energon: wrappers of datasets, lengths,
+"""The same scripts with energon_cpp and with the real Megatron-Energon: wrappers, lengths,
 indices of calls, functions called by hand."""
 
 from __future__ import annotations
 
 import io
+import os
 import pathlib
 import pickle
 import random
 import subprocess
-import sys
 import tarfile
 import warnings
 from typing import Any, Callable
@@ -25,7 +25,7 @@ SHARDS = {"a": [13, 7, 20, 11], "b": [9, 14, 8]}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("data")
-    program = [sys.executable, "-m", "energon_cpp", "prepare"]
+    program = [os.environ["ENERGON_PROGRAM"], "prepare"]
     for name, counts in SHARDS.items():
         (folder / name).mkdir()
         number = 0
