@@ -10,6 +10,7 @@
 
 #include "energon/checkpoint/state_config.h"
 #include "energon/sample/buffer_allocator.h"
+#include "energon/stage/call_context.h"
 #include "io/error.h"
 
 namespace energon {
@@ -61,12 +62,15 @@ void check_checkpoint(const SavableDatasetCheckpoint& checkpoint,
 
 }  // namespace
 
-// In steps of about kStepTime, so that a pipeline that computes what it skips shows progress.
+// In steps of about kStepTime, so that a pipeline that computes what it skips shows progress. If
+// functions make what is skipped, one by one: they may ask for the number of the item.
 std::int64_t PositionedDataset::skip(std::int64_t count, std::optional<std::int64_t> batch_size,
                                      PipelineMonitor& monitor) {
+  const bool makes_items = dataset_->skip_makes_items();
   std::int64_t skipped = 0;
   for (std::int64_t step = 1; skipped < count;) {
-    step = std::min(step, count - skipped);
+    step = makes_items ? 1 : std::min(step, count - skipped);
+    const ItemNumber number(index_ + skipped);
     const Clock::time_point begin = Clock::now();
     const std::int64_t more =
         batch_size ? dataset_->skip_batches(step, *batch_size) : dataset_->skip(step);
@@ -123,6 +127,7 @@ std::optional<Sample> PositionedDataset::next(int logical_shard, std::int64_t ep
   while (epoch_ < epoch) {
     next_epoch();
   }
+  const ItemNumber number(index_);
   std::optional<Sample> sample = dataset_->next();
   if (sample) {
     sample->restore_key =

@@ -77,6 +77,12 @@ bool hides_left_out(const Config& config) {
          }) != nullptr;
 }
 
+// Whether an epoch may hold the ends of inner ones.
+bool repeats_epochs(const Config& config) {
+  return find_stage(config, [](const Config& stage) { return type_of(stage) == "RepeatEpochs"; }) !=
+         nullptr;
+}
+
 // The part of a pipeline's state that determines which samples were drawn; the whole state if the
 // pipeline does not read by an order.
 const State& order_in(const State& state) {
@@ -119,6 +125,7 @@ DeliveredItems::DeliveredItems(const SavableDataLoaderState& rank, PipelineFacto
       delivered_(delivered_items(rank)),
       make_pipeline_(std::move(pipeline)),
       is_endless_(has_endless_order(rank.config)),
+      repeats_epochs_(repeats_epochs(rank.config)),
       hides_left_out_(hides_left_out(rank.config)) {
   std::vector<std::string> differences;
   compare_configs(state_config(make_pipeline_, layout_), rank.config, "", differences);
@@ -238,7 +245,8 @@ void DeliveredItems::check_position(std::size_t number) {
   if (is_endless_) {
     return;  // all batches are full, so the same number was delivered
   }
-  const bool has_ended_epoch = position == Position::kSameEnd || logical_shard.saved.turn.epoch > 0;
+  const bool has_ended_epoch =
+      position == Position::kSameEnd || logical_shard.saved.turn.epoch > 0 || repeats_epochs_;
   if (samples == 0 && (has_ended_epoch || !logical_shard.is_uniform)) {
     refuse(number, "its state has no certificate, so it may have left out samples");
   }

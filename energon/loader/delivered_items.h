@@ -103,6 +103,7 @@ class DeliveredItems {
   const std::int64_t delivered_;
   const PipelineFactory make_pipeline_;
   const bool is_endless_;      // the order never ends
+  const bool repeats_epochs_;  // an epoch may hold the ends of inner ones
   const bool hides_left_out_;  // epochs may end with the same number of samples although some were
                                // left out
   HeapBufferPool memory_;

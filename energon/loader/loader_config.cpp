@@ -10,6 +10,7 @@
 
 #include "energon/checkpoint/positioned_dataset.h"
 #include "energon/sample/buffer_allocator.h"
+#include "energon/stage/call_context.h"
 #include "io/error.h"
 
 namespace energon {
@@ -91,6 +92,7 @@ EpochSizes::Started EpochSizes::started_at(const SavableDatasetCheckpoint& start
   PositionedDataset rest(make_pipeline_(
       {.config = config_, .local_index = static_cast<int>(local_index), .memory = memory}));
   rest.restore(start, start.turn.epoch);
+  const ItemNumber number(rest.index());
   return {start.turn.epoch, start.turn.count + rest.dataset().skip(size)};
 }
 
@@ -115,6 +117,7 @@ Sample SampleRestorer::restore(const RestoreKey& key) {
                                  .memory = memory_,
                                  .batch_memory = batch_memory_});
     }
+    const ItemNumber number(parts.integers[1]);
     Sample sample = pipeline->restore_sample(parts.inner[0]);
     batch_memory_->end_batch();
     sample.restore_key = key;

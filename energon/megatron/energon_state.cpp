@@ -13,6 +13,7 @@
 #include "energon/megatron/energon_translation.h"
 #include "energon/megatron/energon_tree.h"
 #include "energon/sample/buffer_allocator.h"
+#include "energon/stage/call_context.h"
 #include "energon/state/state_json.h"
 #include "io/error.h"
 
@@ -206,12 +207,14 @@ class ShardImport {
     if (!makes_batches_) {
       return dataset_->skip(count);
     }
-    std::int64_t passed = 0;
-    while (passed < count && dataset_->next()) {
+    for (std::int64_t passed = 0; passed < count; ++passed) {
+      const ItemNumber number(index_ + passed);
+      if (!dataset_->next()) {
+        return passed;
+      }
       context_.batch_memory->end_batch();
-      ++passed;
     }
-    return passed;
+    return count;
   }
 
   // Makes and drops `count` batches.

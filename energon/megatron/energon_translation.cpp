@@ -120,9 +120,18 @@ using energon_names::kLeaf;
 using energon_names::kMap;
 using energon_names::kShuffleBuffer;
 
-bool is_translated(const State& stage) {
+bool is_translated(const Config& stage) {
   constexpr std::string_view kTypes[] = {"Epochize", "Limit", "Map", "Batch"};
-  return std::find(std::begin(kTypes), std::end(kTypes), stage.type) != std::end(kTypes);
+  const auto& type = stage.at("type").get_ref<const std::string&>();
+  if (type == "RepeatEpochs") {
+    return stage.at("repetitions").is_null();  // Energon does not count the epochs of others
+  }
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
+bool has_virtual_epochs(const State& stage) {
+  return stage.type == "Epochize" ||
+         std::any_of(stage.children.begin(), stage.children.end(), has_virtual_epochs);
 }
 
 bool has_batches(const State& stage) {
@@ -167,7 +176,7 @@ class Translation {
     // For finite data, Energon resets what has ended, so its tree does not show virtual epochs
     // after the end, nor the progress of a fractional repetition.
     const bool is_unclear =
-        !is_endless_ && (target_.start.type == "Epochize" || has_fractional_repetition(*order));
+        !is_endless_ && (has_virtual_epochs(target_.start) || has_fractional_repetition(*order));
     if (is_unclear || is_emptying_) {
       return std::nullopt;
     }
@@ -189,19 +198,28 @@ class Translation {
       node.refuse_running_generator();
       set_field(stage, "batches", node.count("_sample_index"));
       node = node.only();
+    } else if (stage.type == "RepeatEpochs") {
+      node = node.enter("RepeatDataset", "repeated epochs");
+      set_field(stage, "repetition", node.count("_repetition"));
+      set_field(stage, "taken", node.count("_index"));
+      is_in_one_epoch_ = is_in_one_epoch_ || !epoch_offset_;
+      node = node.only();
     } else {
       const bool is_limit = stage.type == "Limit";
       node = is_limit ? node.enter("LimitDataset", "a limit of batches")
                       : node.enter("EpochizeDataset", "virtual epochs");
       const char* const field = is_limit ? "current_offset" : "_offset";
-      epoch_offset_ = node.count(field);
-      if (*epoch_offset_ > config.at("length").get<std::int64_t>()) {
+      const std::int64_t offset = node.count(field);
+      if (offset > config.at("length").get<std::int64_t>()) {
         node.field(field).fail(
             fmt::format("expected at most the {} batches of this worker's epochs; check "
                         "the length of epochs",
                         config.at("length").get<std::int64_t>()));
       }
-      set_field(stage, "offset", *epoch_offset_);
+      set_field(stage, "offset", offset);
+      if (!epoch_offset_ && !is_in_one_epoch_) {
+        epoch_offset_ = offset;
+      }
       node = node.only();
     }
     translate_stage(stage.children[0], config.at("inner"), node);
@@ -342,7 +360,7 @@ class Translation {
       const std::int64_t size = std::max<std::int64_t>(target_.epoch_size.value_or(0), 1);
       return (emitted_ - *epoch_offset_ + size / 2) / size;
     }
-    return is_endless_ ? 0 : ended_epochs(order, config);
+    return is_endless_ || is_in_one_epoch_ ? 0 : ended_epochs(order, config);
   }
 
   const std::int64_t emitted_;
@@ -351,6 +369,7 @@ class Translation {
   std::int64_t passed_on_ = 0;
   bool is_emptying_ = false;  // whether the shuffle buffer drains at the end of finite data
   std::optional<std::int64_t> epoch_offset_;  // in virtual or limited epochs
+  bool is_in_one_epoch_ = false;              // whether an epoch repeats the inner ones forever
   std::vector<std::int64_t> passes_;          // of each leaf
 };
 
@@ -359,7 +378,7 @@ class Translation {
 const Config* order_in(const Config& pipeline) {
   const Config* node = &pipeline;
   while (node->at("type") != "ReadSamples") {
-    if (!is_translated({node->at("type").get<std::string>(), {}, {}})) {
+    if (!is_translated(*node)) {
       return nullptr;
     }
     node = &node->at("inner");

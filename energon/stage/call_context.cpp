@@ -1,6 +1,7 @@
 #include "energon/stage/call_context.h"
 
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -10,6 +11,15 @@
 #include "io/hash.h"
 
 namespace energon {
+namespace {
+
+thread_local std::optional<std::int64_t> item_number;
+
+}  // namespace
+
+ItemNumber::ItemNumber(std::int64_t number) : outer_(item_number) { item_number = number; }
+ItemNumber::~ItemNumber() { item_number = outer_; }
+std::optional<std::int64_t> ItemNumber::current() { return item_number; }
 
 CallRng& CallContext::rng() {
   if (!rng_) {

@@ -88,6 +88,22 @@ class CallContext {
   std::optional<CallRng> rng_;
 };
 
+/// While it lives, current() on this thread is the number of the item that a pipeline is making:
+/// the items of the logical shard before it, in all epochs. Set by what drives the pipeline, for
+/// functions that ask for it. Scopes may be nested.
+class ItemNumber {
+ public:
+  explicit ItemNumber(std::int64_t number);
+  ~ItemNumber();
+  ItemNumber(const ItemNumber&) = delete;
+  ItemNumber& operator=(const ItemNumber&) = delete;
+
+  static std::optional<std::int64_t> current();
+
+ private:
+  const std::optional<std::int64_t> outer_;
+};
+
 template <class Signature>
 class ContextFunction;
 

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 
@@ -30,6 +32,8 @@ DebugLog::DebugLog(std::string_view path, const WorkerConfig& config, std::optio
   replace(path_, "{worker_id}", config.rank * (config.num_workers + 1) + number);
   replace(path_, "{pid}", ::getpid());
   check_path(path_);
+  std::error_code ignored;  // opening the file reports it
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!enabled()) {
     throw io_error("cannot open the debug log", errno, {.path = path_});

@@ -22,7 +22,8 @@ class DebugLog {
  public:
   /// Logs nothing.
   DebugLog() = default;
-  /// Opens the file `path` for appending. In `path`, "{pid}" is replaced by the process id and
+  /// Opens the file `path` for appending, and creates its folder if it is missing. In `path`,
+  /// "{pid}" is replaced by the process id and
   /// "{worker_id}" by a number that is unique in the job: rank * (workers + 1) for the parent, rank
   /// * (workers + 1) + worker + 1 for a worker. `worker` is unset in the parent. Throws Error
   /// (kIo).

@@ -47,7 +47,8 @@ SplitConfig from_yaml(const YamlValue& root) {
   }
   SplitConfig config;
   bool has_parts = false;
-  for (const auto& [key, value] : root.entries()) {
+  // As in Energon: people append their own "exclude" to a file that ends with "exclude: []".
+  for (const auto& [key, value] : root.last_entries()) {
     if (key == "exclude") {
       config.exclude = read_strings(value);
     } else if (key == "split_parts") {

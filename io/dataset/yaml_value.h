@@ -42,6 +42,8 @@ class YamlValue {
   nlohmann::ordered_json json() const;
   std::vector<YamlValue> list() const;
   Entries entries() const;  ///< entries of a mapping, in order; a duplicate key is an error
+  /// The same, but of entries with the same key only the last one, like PyYAML.
+  Entries last_entries() const;
 
   [[noreturn]] void fail(const std::string& problem) const;
 
@@ -51,6 +53,7 @@ class YamlValue {
       : node_(node), place_(std::move(place)), path_(&path), left_(std::move(left)) {}
 
   YamlValue inner(const YAML::Node& node, std::string place) const;
+  Entries all_entries() const;
   void take(std::size_t size) const;
 
   YAML::Node node_;

@@ -3,8 +3,8 @@
 // In Energon the file names the class that makes samples, and any of its constructor arguments. As
 // in Energon, values in the file override the loader's options. Samples are plain parts unless
 // typed samples are requested (typed_samples_of()), so settings of typed samples are stored as
-// written, with a warning that they are not applied. An unknown key is an error, unless the class is
-// not Energon's: then it may be an argument of that class.
+// written, with a warning that they are not applied. An unknown key is an error, unless the class
+// is not Energon's: then it may be an argument of that class.
 
 #pragma once
 

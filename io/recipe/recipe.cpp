@@ -182,12 +182,11 @@ nlohmann::ordered_json merged_subflavors(nlohmann::ordered_json inner,
 }
 
 // A dataset of kind kPrepared, kPlainTars or kJsonl at the absolute `path`. `place` is the
-// reference's place, for errors. Reads the dataset.yaml of a prepared dataset. Throws Error as
-// load_recipe().
+// reference's place, for errors. Reads the dataset.yaml of a prepared dataset, unless `lists_only`.
+// Throws Error as load_recipe().
 LeafReference leaf_of_dataset(const MetadatasetPath& reference, DatasetKind kind,
                               const std::string& path, const std::string& split_part,
-                              const std::string& place) {
-  check_aux(reference.aux, place);
+                              const std::string& place, bool lists_only) {
   LeafReference leaf{.kind = kind == DatasetKind::kJsonl ? LeafReference::Kind::kJsonl
                                                          : LeafReference::Kind::kWebdataset,
                      .path = path,
@@ -196,6 +195,10 @@ LeafReference leaf_of_dataset(const MetadatasetPath& reference, DatasetKind kind
                      .dataset_config = reference.dataset_config,
                      .aux = reference.aux,
                      .media_filter = reference.media_filter};
+  if (lists_only) {
+    return leaf;
+  }
+  check_aux(reference.aux, place);
   if (kind == DatasetKind::kPrepared) {
     leaf.yaml = read_dataset_yaml(path, reference.dataset_config);
     leaf.subflavors = leaf.yaml.subflavors;
@@ -204,15 +207,22 @@ LeafReference leaf_of_dataset(const MetadatasetPath& reference, DatasetKind kind
   return leaf;
 }
 
-// A join in `file`. Reads the dataset.yaml of each column. Throws Error as load_recipe().
+// A join in `file`. Reads the dataset.yaml of each column, unless `lists_only`. Throws Error as
+// load_recipe().
 LeafReference leaf_of_join(const Metadataset& file, const MetadatasetJoin& join,
-                           const std::string& split_part, const std::string& place) {
+                           const std::string& split_part, const std::string& place,
+                           bool lists_only) {
   LeafReference leaf{.kind = LeafReference::Kind::kJoin,
                      .path = file.path,
                      .split_part = split_part,
                      .columns = join.columns,
                      .joiner = join.joiner};
   for (JoinColumn& column : leaf.columns) {
+    column.split_part = column.split_part.empty() ? split_part : column.split_part;
+    if (lists_only) {
+      leaf.column_yaml.emplace_back();
+      continue;
+    }
     if (!path_exists(column.path)) {
       throw Error(ErrorCode::kNotFound, fmt::format("{}: no such dataset", place),
                   {.path = column.path});
@@ -223,7 +233,6 @@ LeafReference leaf_of_join(const Metadataset& file, const MetadatasetJoin& join,
                               to_string(detect_dataset_kind(column.path))),
                   {.path = column.path});
     }
-    column.split_part = column.split_part.empty() ? split_part : column.split_part;
     DatasetYaml yaml = read_dataset_yaml(column.path, column.dataset_config);
     column.subflavors = merged_subflavors(yaml.subflavors, column.subflavors);
     prefer_split_config(yaml, column.split_config);
@@ -242,12 +251,17 @@ constexpr double kMostRepetitions = 1e15;
 
 class RecipeLoader {
  public:
+  explicit RecipeLoader(const RecipeOptions& options) : options_(options) {}
+
   Recipe load(const std::string& path, const std::string& split_part) {
     if (is_metadataset(path)) {
       files_.check_leaf_count(path, split_part);
     }
     Recipe recipe;
-    const auto [mixing, node] = load_path({.path = path}, split_part, "", recipe.leaves);
+    const auto [mixing, node] = load_path({.path = path,
+                                           .split_config = options_.split_config,
+                                           .dataset_config = options_.dataset_config},
+                                          split_part, "", recipe.leaves);
     recipe.mixing = mixing;
     recipe.root = node;
     return recipe;
@@ -265,14 +279,7 @@ class RecipeLoader {
   // `place` is the reference's place, for errors, or "" for a path from the user.
   Loaded load_path(const MetadatasetPath& reference, const std::string& split_part,
                    const std::string& place, Leaves& leaves) {
-    DatasetKind kind;
-    try {
-      kind = detect_dataset_kind(reference.path);
-    } catch (const Error& error) {
-      throw Error(error.code(),
-                  fmt::format("{}{}{}", place, place.empty() ? "" : ": ", error.message()),
-                  error.context());
-    }
+    const DatasetKind kind = kind_of(reference, place);
     const fs::path full = fs::absolute(reference.path).lexically_normal();
     const std::string path = full.has_filename() ? full.string() : full.parent_path().string();
     const auto fail = [&](std::string_view problem) {
@@ -295,7 +302,21 @@ class RecipeLoader {
     if (kind == DatasetKind::kFolder) {
       fail("this folder has no shards; it can only be an aux of a dataset");
     }
-    return add_leaf(leaf_of_dataset(reference, kind, path, split_part, place), path, leaves);
+    return add_leaf(leaf_of_dataset(reference, kind, path, split_part, place, options_.lists_only),
+                    path, leaves);
+  }
+
+  DatasetKind kind_of(const MetadatasetPath& reference, const std::string& place) const {
+    try {
+      return detect_dataset_kind(reference.path);
+    } catch (const Error& error) {
+      if (options_.lists_only && !place.empty() && error.code() == ErrorCode::kNotFound) {
+        return DatasetKind::kPrepared;
+      }
+      throw Error(error.code(),
+                  fmt::format("{}{}{}", place, place.empty() ? "" : ": ", error.message()),
+                  error.context());
+    }
   }
 
   Loaded load_metadataset(const std::string& path, const std::string& split_name, Leaves& leaves) {
@@ -410,7 +431,8 @@ class RecipeLoader {
     const auto* const join = std::get_if<MetadatasetJoin>(&entry.source);
     Loaded loaded =
         join != nullptr
-            ? add_leaf(leaf_of_join(file, *join, split_part, place), "join", leaves)
+            ? add_leaf(leaf_of_join(file, *join, split_part, place, options_.lists_only), "join",
+                       leaves)
             : load_path(std::get<MetadatasetPath>(entry.source), split_part, place, leaves);
     for (std::size_t i = first; i < leaves.size(); ++i) {
       leaves[i].subflavors = merged_subflavors(std::move(leaves[i].subflavors), entry.subflavors);
@@ -457,6 +479,7 @@ class RecipeLoader {
             .node = {.kind = RecipeNode::Kind::kLeaf, .label = label, .leaf = leaves.size() - 1}};
   }
 
+  const RecipeOptions& options_;
   // Paths are compared as text. A circle through links to folders ends at kMaxMetadatasetDepth.
   std::vector<std::string> open_;  // from the outermost file to the current one
   MetadatasetFiles files_;
@@ -464,9 +487,10 @@ class RecipeLoader {
 
 }  // namespace
 
-Recipe load_recipe(const std::string& path, const std::string& split_part) {
+Recipe load_recipe(const std::string& path, const std::string& split_part,
+                   const RecipeOptions& options) {
   check_path(path);
-  return RecipeLoader().load(path, split_part);
+  return RecipeLoader(options).load(path, split_part);
 }
 
 }  // namespace energon

@@ -74,6 +74,16 @@ struct Recipe {
   RecipeNode root = {};
 };
 
+struct RecipeOptions {
+  /// Files in .nv-meta of the dataset at `path` itself; unset means split.yaml and dataset.yaml.
+  /// Only prepared datasets have them.
+  std::optional<std::string> split_config = std::nullopt;
+  std::optional<std::string> dataset_config = std::nullopt;
+  /// Lists leaves as the metadatasets name them, without looking at them: they and their aux may be
+  /// missing, their `yaml` is empty, and `subflavors` are those of the metadatasets.
+  bool lists_only = false;
+};
+
 /// `path` is any data that detect_dataset_kind() recognizes; `split_part` names the split of a
 /// metadataset or the part of a dataset. Validation uses the same recipe but reads its leaves one
 /// after another. Reads the metadatasets and the dataset.yaml of the leaves. Throws Error:
@@ -81,6 +91,7 @@ struct Recipe {
 ///   kInvalidArgument  malformed metadatasets, unknown splits, blend mixed with blend_epochized,
 ///   circular references, absolute subsets of anything but a single dataset kUnsupported      URLs
 ///   kResourceExhausted  more than 100,000 leaves
-Recipe load_recipe(const std::string& path, const std::string& split_part);
+Recipe load_recipe(const std::string& path, const std::string& split_part,
+                   const RecipeOptions& options = {});
 
 }  // namespace energon

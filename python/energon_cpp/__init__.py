@@ -19,7 +19,6 @@ from ._core import (
     JobState,
     LoaderState,
     RestoreKey,
-    SourceInfo,
     Sources,
     Tensor,
 )
@@ -103,10 +102,12 @@ from .sample_types import (
     VQAOCRSample,
     VQASample,
 )
+from .source_info import SourceInfo
 from .states import rescale_states
 from .task_encoder import AugmentTaskEncoder, DefaultTaskEncoder, TaskEncoder
 from .webdataset import WebDataset
 from .worker_config import WorkerConfig, default_worker_config
+from .wrappers import LimitDataset, RepeatDataset
 
 __all__ = [
     "AVData",
@@ -152,6 +153,7 @@ __all__ = [
     "JoinedWebdatasetFactory",
     "JsonlFileStore",
     "Lazy",
+    "LimitDataset",
     "LoaderState",
     "MockLazy",
     "MultiChoiceVQASample",
@@ -160,6 +162,7 @@ __all__ = [
     "OCRSample",
     "PrimaryFileStore",
     "ResourceExhaustedError",
+    "RepeatDataset",
     "RestoreKey",
     "Sample",
     "SampleDecoder",

@@ -7,6 +7,7 @@ import os
 from typing import Any, Callable, Generic, TypeVar
 
 from . import _core
+from ._explained_options import checks_options
 from ._file_stores import FileStore
 from ._shard_paths import path_text
 
@@ -119,6 +120,7 @@ class FileStoreCachePool(CachePool):
         method: Only "raw": files are cached as stored, and get() decodes them.
     """
 
+    @checks_options
     def __init__(
         self,
         *,

@@ -7,11 +7,11 @@ from typing import Any, Callable
 
 from . import _core
 from ._caches import FileCacheLazy, worker_pool
-from ._core import SourceInfo
 from ._file_stores import FileStore, make_media
 from .cooking import Cooker
 from .decoder import SampleDecoder
 from .media import MediaMetadataBase
+from .source_info import SourceInfo
 
 
 class CookStore(FileStore[Any]):

@@ -7,10 +7,10 @@ import os
 from typing import Any, Generic, TypeVar
 
 from . import _core
-from ._core import SourceInfo
 from ._shard_paths import path_text
 from .decoder import FileStoreDecoder
 from .media import MediaMetadataBase, deserialize_media_metadata
+from .source_info import SourceInfo, add_source_info
 
 T = TypeVar("T", covariant=True)
 
@@ -29,7 +29,7 @@ class FileStore(abc.ABC, Generic[T]):
     def get(self, key: str, sample: Any = None) -> T:
         """Returns the file and adds its source to `sample`."""
         data, source = self[key]
-        add_source(sample, source)
+        add_source_info(sample, source)
         return data
 
     @abc.abstractmethod
@@ -145,14 +145,6 @@ def make_media(row: tuple[str, str] | None, key: str) -> MediaMetadataBase:
     if row is None:
         raise KeyError(f"'{key}' is not an image, sound or video, or could not be read")
     return deserialize_media_metadata(*row)
-
-
-def add_source(sample: Any, source: SourceInfo) -> None:
-    """Adds a source to a sample or dict that has sources."""
-    if isinstance(sample, dict):
-        sample["__sources__"] = (*(sample.get("__sources__") or ()), source)
-    elif sample is not None and hasattr(sample, "__sources__"):
-        sample.__sources__ = (*(sample.__sources__ or ()), source)
 
 
 def open_store(kind: str, path: str) -> FileStore[Any]:

@@ -51,12 +51,14 @@ class ForeignSamples:
         self._arguments = arguments
         self._make_spec = make_spec
         self._kept: list[Any] = []
+        #: The class of the samples, if known, by the index of the dataset.
+        self.sample_types: dict[int, Any] = {}
 
     def __call__(self, dataset: dict[str, Any]) -> dict[str, Any] | None:
         """Returns what open_data() needs, or None if the dataset is native.
 
         Args:
-            dataset: The columns, one unless it is a join, and the joiner.
+            dataset: Its index, the columns, one unless it is a join, and the joiner.
         """
         columns: list[Column] = dataset["columns"]
         is_join = dataset["joiner"] is not None
@@ -67,6 +69,7 @@ class ForeignSamples:
         loader: Any = loaders[0]
         if joiner is not None:
             loader = JoinLoader(loaders, [column["name"] for column in columns], joiner)
+        self.sample_types[dataset["leaf"]] = loader.sample_type
         is_crude = loader.sample_type is CrudeSample
         spec = self._make_spec(loader, is_crude)
         self._kept.append(spec)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from ._core import LoaderState
+from .states import AnyState, as_loader_state
 from .worker_config import WorkerConfig
 
-States = Sequence["LoaderState | bytes | None"]
+States = Sequence["AnyState | None"]
 
 
 class GlobalState:
@@ -19,7 +20,7 @@ class GlobalState:
     def save_state_rank(self) -> LoaderState:
         raise NotImplementedError
 
-    def restore_state_rank(self, state: LoaderState | bytes | None) -> None:
+    def restore_state_rank(self, state: AnyState | Any | None) -> None:
         raise NotImplementedError
 
     def save_state_global(self, global_dst_rank: int) -> list[LoaderState] | None:
@@ -40,7 +41,7 @@ class GlobalState:
         is_target = config.global_rank() == global_dst_rank
         states: Any = [None] * config.world_size if is_target else None
         distributed.gather_object(state, states, global_dst_rank, group=config.data_parallel_group)
-        return states  # type: ignore[no-any-return]
+        return [as_loader_state(one) for one in states] if is_target else None
 
     def restore_state_global(self, state: States | None, *, src_rank: int | None = None) -> None:
         """Continues from the states that save_state_global() returned.
@@ -92,7 +93,7 @@ def _check_member(distributed: Any, config: WorkerConfig, global_rank: int) -> N
 
 
 def _checked(states: States | None, config: WorkerConfig) -> States:
-    if states is None or isinstance(states, (bytes, LoaderState)):
+    if states is None or isinstance(states, (bytes, LoaderState, Mapping)):
         raise TypeError(
             "the state must be the list that save_state_global() returned, not a "
             f"{type(states).__name__}"

@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 from ._errors import FATAL, SkipSample, end_stream, make_error
 from .errors import ErrorHandler, reraise_exception
+from .source_info import get_source_info
 
 
 def calls_handler(handler: ErrorHandler | None) -> bool:
@@ -64,19 +65,7 @@ def _handle(error: Exception, item: Any, handler: ErrorHandler) -> None:
     if isinstance(error, (SkipSample, MemoryError, *FATAL)):
         return
     try:
-        handler(error, item, sources_of(item))
+        handler(error, item, get_source_info(item))
     except BaseException as raised:
         end_stream(raised)
         raise
-
-
-def sources_of(sample: Any) -> list[Any] | None:
-    """The sources of a sample or of a list of samples, or None."""
-    if isinstance(sample, list):
-        lists = [sources_of(one) for one in sample]
-        return [source for sources in lists for source in sources or ()] or None
-    if isinstance(sample, dict):
-        sources = sample.get("__sources__")
-    else:
-        sources = getattr(sample, "__sources__", None)
-    return list(sources) if sources else None

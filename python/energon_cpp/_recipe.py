@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from typing import Any
+from typing import Any, Callable
 
 from . import _core
+from ._explained_options import explains_options, similar_name
 from ._foreign import ForeignSamples
 from ._handlers import calls_handler, for_native_stages
 from ._imports import Permissions
 from ._shard_paths import path_text
 from ._stages import Encoder, loader_spec, stages_of
+from ._warnings import warn
 from .decoder import SampleDecoder
 from .errors import reraise_exception
-from .task_encoder import DefaultTaskEncoder
+from .task_encoder import DefaultTaskEncoder, TaskEncoder
 from .worker_config import WorkerConfig
+
+
+Wrapper = Callable[[_core.Pipeline], _core.Pipeline]
 
 
 class DatasetRecipe:
     """Path, configuration, functions and options. Immutable. The native part borrows the functions
-    in `options` and `stages`."""
+    in `options` and `stages`.
+
+    Args:
+        leaf: The number of the only dataset of the metadataset to read; None means all.
+        wrappers: Put stages around the pipeline, innermost first.
+    """
 
     def __init__(
         self,
@@ -31,6 +42,8 @@ class DatasetRecipe:
         options: dict[str, Any],
         stages: dict[str, Any] | None = None,
         permissions: Permissions = Permissions(),
+        leaf: int | None = None,
+        wrappers: tuple[Wrapper, ...] = (),
     ) -> None:
         self.path = path
         self.training = training
@@ -38,6 +51,8 @@ class DatasetRecipe:
         self.task_encoder = task_encoder
         self.options = options
         self.permissions = permissions
+        self.leaf = leaf
+        self.wrappers = wrappers
         handler = worker_config.global_error_handler
         if stages is None:
             stages = stages_of(
@@ -70,8 +85,14 @@ class DatasetRecipe:
 
     def open(self) -> _core.Pipeline:
         """Opens the pipeline, which borrows functions of this object."""
-        options = {**self.options, "foreign": self.foreign}
-        return _core.open_pipeline(self.path, self.training, options, self.stages)
+        if self.leaf is None:
+            options = {**self.options, "foreign": self.foreign}
+            pipeline = _core.open_pipeline(self.path, self.training, options, self.stages)
+        else:
+            pipeline = self.open_leaves()[self.leaf]
+        for wrapped in self.wrappers:
+            pipeline = wrapped(pipeline)
+        return pipeline
 
     def open_leaves(self) -> list[_core.Pipeline]:
         """Opens one validation pipeline for each dataset of the metadataset."""
@@ -79,10 +100,16 @@ class DatasetRecipe:
         return _core.open_leaf_pipelines(self.path, options, self.stages)
 
     def changed(
-        self, *, options: dict[str, Any] | None = None, stages: dict[str, Any] | None = None
+        self,
+        *,
+        options: dict[str, Any] | None = None,
+        stages: dict[str, Any] | None = None,
+        leaf: int | None = None,
+        wrapper: Wrapper | None = None,
     ) -> "DatasetRecipe":
-        """Returns the same recipe with these options or stages."""
-        return DatasetRecipe(
+        """Returns the same recipe with these options or stages, of one dataset, or with one more
+        wrapper."""
+        recipe = DatasetRecipe(
             self.path,
             self.training,
             self.worker_config,
@@ -90,7 +117,12 @@ class DatasetRecipe:
             {**self.options, **(options or {})},
             self.stages if stages is None else stages,
             self.permissions,
+            self.leaf if leaf is None else leaf,
+            self.wrappers if wrapper is None else (*self.wrappers, wrapper),
         )
+        if options is None and stages is None:
+            recipe.foreign = self.foreign  # pipelines of this recipe borrow its loaders
+        return recipe
 
 
 def make_recipe(
@@ -109,7 +141,11 @@ def make_recipe(
     if decoder is not None and not isinstance(decoder, SampleDecoder):
         raise TypeError(f"decoder must be a SampleDecoder or None, not a {type(decoder).__name__}")
     _check_hooks(encoder)
-    options = {**options, **_decoding(encoder)}
+    options = {**options, **_decoding(encoder), "worker_config": worker_config}
+    subflavors = options["subflavors"]
+    if not isinstance(subflavors, dict):
+        raise TypeError(f"subflavors must be a dict, not a {type(subflavors).__name__}")
+    options["subflavors"] = json.dumps(subflavors)
     if options["cache_dir"] is not None:
         options["cache_dir"] = path_text(options["cache_dir"])
     options["exclude_files"] = [path_text(file) for file in options["exclude_files"]]
@@ -143,6 +179,8 @@ def _check_hooks(encoder: Encoder) -> None:
     """Raises TypeError for hooks of Energon that nothing would call."""
     hooks: tuple[str, ...] = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
     hooks += ("build_train_datasets", "build_val_datasets")
+    if isinstance(encoder, type):
+        raise TypeError(f"task_encoder must be an object, not a class: {encoder.__name__}()")
     found = [name for name in hooks if hasattr(encoder, name)]
     if found:
         raise TypeError(
@@ -150,27 +188,28 @@ def _check_hooks(encoder: Encoder) -> None:
             "are composed natively; override functions such as encode_sample and batch, and use "
             "the options of get_train_dataset()"
         )
+    _warn_of_misspelled(encoder)
+
+
+def _warn_of_misspelled(encoder: Encoder) -> None:
+    """Warns about methods whose name is nearly that of a function, because nothing calls them."""
+    known = [name for name in vars(TaskEncoder) if not name.startswith("_")]
+    for name in {name for cls in type(encoder).__mro__ for name in vars(cls)}:
+        if name.startswith("_") or name in known or not callable(getattr(encoder, name, None)):
+            continue
+        if meant := similar_name(name, known, 0.9):
+            warn(f"{type(encoder).__name__}.{name} is never called; did you mean '{meant}'?")
 
 
 _HINTS = {
-    "auto_decode": "set decoder = None in the task encoder",
-    "image_decode": "set decoder = SampleDecoder(image_decode=...) in the task encoder",
-    "av_decode": "set decoder = SampleDecoder(av_decode=...) in the task encoder",
-    "video_decode_audio": "set decoder = SampleDecoder(...) in the task encoder",
-    "handler": "use WorkerConfig(global_error_handler=...)",
     "cache_pool": "pass it to get_savable_loader() or get_loader()",
-    "dataset_config": "set it in a metadataset",
-    "split_config": "set it in a metadataset",
-    "subflavors": "set them in a metadataset or in dataset.yaml",
+    "ignore_decoder_errors": "use on_error='skip'",
+    "num_workers": "pass it to the worker configuration: WorkerConfig(..., num_workers=...)",
+    "shuffle": "get_train_dataset() shuffles and get_val_dataset() does not",
     "subset": "set it in a metadataset",
     "part_filter": "set it in dataset.yaml",
     "sample_loader": "set it in dataset.yaml, and allow it with allow_imports",
-    "sample_type": "set it in dataset.yaml; for classes of your own, pass sample_types",
 }
 
 
-def refuse(function: str, unknown: dict[str, Any]) -> None:
-    """Raises TypeError for unknown arguments, with a hint about what to use instead."""
-    for name in unknown:
-        hint = f": {_HINTS[name]}" if name in _HINTS else ""
-        raise TypeError(f"{function}() has no argument '{name}'{hint}")
+explains_dataset_options = explains_options(_HINTS)

@@ -7,7 +7,8 @@ import dataclasses
 import os
 from typing import Any, Iterator, Sequence, TypeVar
 
-from ._core import Origin, RestoreKey, SourceInfo, Sources
+from ._core import Origin, RestoreKey, Sources, Tensor
+from .source_info import SourceInfo
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 
@@ -40,7 +41,8 @@ class Item:
             return value
         if name.startswith("__") or name == "_origin":
             raise AttributeError(name)
-        raise AttributeError(f"there is no field '{name}'; fields: {', '.join(self.keys())}")
+        text = f"there is no field '{name}'; fields: {', '.join(self.keys())}"
+        raise AttributeError(text, name=name, obj=self)
 
     def __getitem__(self, name: str) -> Any:
         if name not in _OWN and name not in field_names(self):
@@ -72,6 +74,13 @@ class Item:
 
     def get(self, name: str, default: Any = None) -> Any:
         return getattr(self, name) if name in self else default
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the classes and all fields are equal, including those of arrays and tensors. It
+        never raises; values that cannot be compared are different."""
+        return have_equal_fields(self, other)  # type: ignore[no-any-return]
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in self.items())
@@ -363,6 +372,44 @@ def field_names(value: Any) -> tuple[str, ...]:
     return names
 
 
+def have_equal_fields(one: Any, other: object) -> Any:
+    """__eq__ of dataclasses: compares the classes and the fields."""
+    if type(one) is not type(other):
+        return NotImplemented
+    names = field_names(one)
+    if isinstance(one, Item) and set(names) != set(field_names(other)):
+        return False
+    return all(_are_equal(getattr(one, n, None), getattr(other, n, None)) for n in names)
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Whether the values are equal. Arrays and tensors are if their types, shapes and elements
+    are."""
+    if one is other:
+        return True
+    if isinstance(one, Sources) or isinstance(other, Sources):
+        one, other = tuple(one or ()), tuple(other or ())
+    is_same_type = type(one) is type(other)
+    if is_same_type and isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    if is_same_type and isinstance(one, dict):
+        return one.keys() == other.keys() and all(_are_equal(one[k], other[k]) for k in one)
+    try:
+        if is_same_type and hasattr(one, "shape") and hasattr(one, "dtype"):
+            if one.shape != other.shape or one.dtype != other.dtype:
+                return False
+            if isinstance(one, Tensor):
+                return bytes(_buffer(one)) == bytes(_buffer(other))
+            return bool((one == other).all())
+        return bool(one == other)
+    except Exception:  # of a class of the user, or tensors on different devices
+        return False
+
+
+def _buffer(tensor: Any) -> Any:
+    return tensor  # its type has no method for the buffer protocol
+
+
 _is_made: dict[type, bool] = {}
 _PICKLING = [
     *("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
@@ -423,5 +470,10 @@ def parts_of(value: Any) -> tuple[tuple[str, ...], bool] | None:
 
 
 def edataclass(cls: type) -> Any:
-    """The decorator @dataclass(kw_only=True, slots=True), as in Energon."""
-    return dataclasses.dataclass(kw_only=True, slots=True, eq=False)(cls)
+    """The decorator @dataclass(kw_only=True, slots=True), as in Energon. Objects are equal if their
+    fields are, also with arrays and tensors, and have no hash."""
+    made: Any = dataclasses.dataclass(kw_only=True, slots=True, eq=False)(cls)
+    if made.__eq__ is object.__eq__:
+        made.__eq__ = have_equal_fields
+        made.__hash__ = None
+    return made

@@ -12,6 +12,7 @@ import sys
 from typing import Any, Sequence
 
 from . import _core
+from ._explained_options import checks_options
 from .media import AVMetadata
 
 __all__ = ["AVData", "AVDecoder", "get_clips_uniform", "get_single_frames_uniform"]
@@ -49,6 +50,7 @@ class AVDecoder:
         suppress_warnings: Accepted without effect.
     """
 
+    @checks_options
     def __init__(self, stream: Any, suppress_warnings: bool = False) -> None:
         self.stream = stream
         self.suppress_warnings = suppress_warnings
@@ -212,6 +214,7 @@ class AVDecoder:
         return AVDecoder, (packed, self.suppress_warnings)
 
 
+@checks_options
 def get_clips_uniform(
     av_decoder: AVDecoder,
     clip_duration_seconds: float,
@@ -246,6 +249,7 @@ def get_clips_uniform(
     )
 
 
+@checks_options
 def get_single_frames_uniform(
     av_decoder: AVDecoder,
     num_frames: int,

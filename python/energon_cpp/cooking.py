@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
+import inspect
 from typing import Any, Callable, TypeVar
+
+from . import _core, _random
+from ._explained_options import checks_fields, checks_options
+from .worker_config import WorkerConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@checks_fields
 @dataclasses.dataclass(frozen=True)
 class Cooker:
     """Makes a sample from a crude sample. A dataset uses the first cooker that matches it.
@@ -42,6 +50,7 @@ class Cooker:
         return all(name in subflavors and subflavors[name] == needed[name] for name in needed)
 
 
+@checks_options
 def cooker(fn: F | None = None, *, need_cache: bool = False, need_primary: bool = False) -> Any:
     """Marks a cook function that needs the cache or the files of its own dataset."""
 
@@ -53,6 +62,7 @@ def cooker(fn: F | None = None, *, need_cache: bool = False, need_primary: bool 
     return mark if fn is None else mark(fn)
 
 
+@checks_options
 def stateless(
     fn: F | None = None, *, restore_seeds: bool = False, failure_tolerance: int | None = None
 ) -> Any:
@@ -61,18 +71,67 @@ def stateless(
 
     Args:
         fn: The function.
-        restore_seeds: Accepted without effect: random numbers are seeded before each call.
+        restore_seeds: In a loader without effect, because random numbers are seeded before each
+            call. A function that is called by hand draws the same random numbers as in Energon if
+            WorkerConfig.active_worker_config is set, as in tests.
         failure_tolerance: This many failures of the function in a row end the stream; 0 means no
             limit.
     """
 
     def mark(marked: F) -> F:
+        if restore_seeds:
+            marked = _seeded_by_hand(marked)
         marked.__stateless__ = True  # type: ignore[attr-defined]
         if failure_tolerance is not None:
             marked.__failure_tolerance__ = failure_tolerance  # type: ignore[attr-defined]
         return marked
 
     return mark if fn is None else mark(fn)
+
+
+def _seeded_by_hand(function: F) -> F:
+    """Seeds the calls that no loader makes, as Energon seeds all."""
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generate(*arguments: Any, **options: Any) -> Any:
+            seed = _seed_by_hand()
+            outputs = function(*arguments, **options)
+            if seed is None:
+                yield from outputs
+                return
+            own: Any = None
+            while True:
+                with _random.preserved():
+                    _random.seed(seed) if own is None else _random.restore(own)
+                    try:
+                        output = next(outputs)
+                    except StopIteration:
+                        return
+                    own = _random.save()
+                yield output
+
+        return generate  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        seed = _seed_by_hand()
+        if seed is None:
+            return function(*arguments, **options)
+        with _random.preserved():
+            _random.seed(seed)
+            return function(*arguments, **options)
+
+    return call  # type: ignore[return-value]
+
+
+def _seed_by_hand() -> int | None:
+    """Energon's seed of the call, or None in a loader, which seeds it, and where there is none."""
+    config = None if _core.active_call() is not None else WorkerConfig.active_worker_config
+    if config is None:
+        return None
+    text = f"{config.worker_seed()}|{config.active_worker_sample_index}"
+    return int.from_bytes(hashlib.sha1(text.encode()).digest()[:4], "big")
 
 
 def get_stateless(fn: Callable[..., Any]) -> bool:

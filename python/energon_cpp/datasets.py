@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from typing import Any, Iterable, Mapping
 
 from . import _core
+from . import sample_types as native_types
 from ._imports import Allowed, permissions_of
-from ._recipe import DatasetRecipe, make_recipe, refuse
+from ._old_options import takes_old_options
+from ._recipe import DatasetRecipe, explains_dataset_options, make_recipe
+from ._sample import CrudeSample
 from ._stages import Encoder
+from ._warnings import warn
 from .metadataset import DatasetSource, sources_of
 from .worker_config import WorkerConfig
 
@@ -22,8 +25,9 @@ class Dataset:
     def __init__(self, recipe: DatasetRecipe, pipeline: _core.Pipeline | None = None) -> None:
         self._recipe = recipe
         self._pipeline = recipe.open() if pipeline is None else pipeline
+        self._length: tuple[int | None, int] | None = None
         for warning in self._pipeline.warnings:
-            warnings.warn(warning, stacklevel=4)
+            warn(warning)
 
     @property
     def path(self) -> str:
@@ -51,6 +55,22 @@ class Dataset:
         """Whether the pipeline calls Python functions."""
         return self._pipeline.calls_python
 
+    def __len__(self) -> int:
+        """Batches of the rank in one epoch. If the epoch never ends, or functions decide how many
+        there are: those of one pass over the data, as in Energon, where packs and groups count as
+        if each had one sample."""
+        exact, estimated = self._lengths()
+        return estimated if exact is None else exact
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _lengths(self) -> tuple[int | None, int]:
+        """The number of batches in an epoch, if it is known, and Energon's estimate."""
+        if self._length is None:
+            self._length = _core.epoch_length(self._pipeline, self.worker_config._options())
+        return self._length
+
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
 
@@ -59,6 +79,8 @@ class Dataset:
         return Dataset(self._recipe.changed(options=options))
 
 
+@takes_old_options
+@explains_dataset_options
 def get_train_dataset(
     path: str | os.PathLike[str],
     *,
@@ -81,9 +103,12 @@ def get_train_dataset(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    subflavors: dict[str, Any] | None = None,
+    dataset_config: str | None = None,
+    split_config: str | None = None,
+    sample_type: type | None = None,
     sample_types: Mapping[str, Any] | None = None,
     allow_imports: Iterable[Allowed] | None = None,
-    **unknown: Any,
 ) -> Dataset:
     """Data for training: shuffled, repeated, blended.
 
@@ -115,13 +140,18 @@ def get_train_dataset(
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
+        subflavors: Merged into the subflavors of all samples; these take precedence.
+        dataset_config: File in .nv-meta that describes the samples of the dataset, instead of
+            dataset.yaml; in a metadataset, set it there.
+        split_config: File in .nv-meta that lists the shards of each part of the dataset, instead of
+            split.yaml; in a metadataset, set it there.
+        sample_type: Raise a TypeError if samples belong to another class.
         sample_types: Classes and functions of yours for names in metadata files of the data, such
             as {"MyWebdataset": MyWebdataset} for a dataset.yaml with this `__class__`. A name may
             have its module: "my.module.MyWebdataset".
         allow_imports: What metadata files may import: names of modules, which include their
             submodules, and folders, whose Python files may run; "*" allows everything.
     """
-    refuse("get_train_dataset", unknown)
     options = _common_options(
         batch_size,
         batch_drop_last,
@@ -132,6 +162,7 @@ def get_train_dataset(
         tensors,
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
+    options |= _config_options(subflavors, dataset_config, split_config)
     options |= {
         "shuffle_buffer_size": shuffle_buffer_size or 0,
         "max_samples_per_sequence": max_samples_per_sequence,
@@ -142,9 +173,12 @@ def get_train_dataset(
     if parallel_shard_iters is not None:
         options["parallel_slices"] = parallel_shard_iters
     permissions = permissions_of(sample_types, allow_imports)
-    return Dataset(make_recipe(path, True, worker_config, task_encoder, options, permissions))
+    recipe = make_recipe(path, True, worker_config, task_encoder, options, permissions)
+    return _checked(Dataset(recipe), sample_type)
 
 
+@takes_old_options
+@explains_dataset_options
 def get_val_dataset(
     path: str | os.PathLike[str],
     *,
@@ -162,9 +196,12 @@ def get_val_dataset(
     exclude_files: list[str] | None = None,
     cache_dir: str | None = None,
     verify_checksums: bool = True,
+    subflavors: dict[str, Any] | None = None,
+    dataset_config: str | None = None,
+    split_config: str | None = None,
+    sample_type: type | None = None,
     sample_types: Mapping[str, Any] | None = None,
     allow_imports: Iterable[Allowed] | None = None,
-    **unknown: Any,
 ) -> Dataset:
     """Data for validation: each sample once, in order.
 
@@ -187,6 +224,12 @@ def get_val_dataset(
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
+        subflavors: Merged into the subflavors of all samples; these take precedence.
+        dataset_config: File in .nv-meta that describes the samples of the dataset, instead of
+            dataset.yaml; in a metadataset, set it there.
+        split_config: File in .nv-meta that lists the shards of each part of the dataset, instead of
+            split.yaml; in a metadataset, set it there.
+        sample_type: Raise a TypeError if samples belong to another class.
         sample_types: Classes and functions of yours for names in metadata files of the data, such
             as {"MyWebdataset": MyWebdataset} for a dataset.yaml with this `__class__`. A name may
             have its module: "my.module.MyWebdataset".
@@ -194,8 +237,8 @@ def get_val_dataset(
             submodules, and folders, whose Python files may run; "*" allows everything.
     """
     given = dict(locals())
-    refuse("get_val_dataset", given.pop("unknown"))
-    return Dataset(_val_recipe(given.pop("path"), **given))
+    del given["sample_type"]
+    return _checked(Dataset(_val_recipe(**given)), sample_type)
 
 
 def _val_recipe(
@@ -204,22 +247,23 @@ def _val_recipe(
     worker_config: WorkerConfig,
     batch_size: int | None,
     split_part: str,
-    batch_drop_last: bool = False,
-    sort_pool_size: int | None = None,
-    packing_buffer_size: int | None = None,
-    limit: int | None = None,
-    task_encoder: Encoder | None = None,
-    on_error: str = "raise",
-    failure_tolerance: int = 100,
-    tensors: str | None = None,
-    exclude_files: list[str] | None = None,
-    cache_dir: str | None = None,
-    verify_checksums: bool = True,
-    sample_types: Mapping[str, Any] | None = None,
-    allow_imports: Iterable[Allowed] | None = None,
-    **unknown: Any,
+    batch_drop_last: bool,
+    sort_pool_size: int | None,
+    packing_buffer_size: int | None,
+    limit: int | None,
+    task_encoder: Encoder | None,
+    on_error: str,
+    failure_tolerance: int,
+    tensors: str | None,
+    exclude_files: list[str] | None,
+    cache_dir: str | None,
+    verify_checksums: bool,
+    subflavors: dict[str, Any] | None,
+    dataset_config: str | None,
+    split_config: str | None,
+    sample_types: Mapping[str, Any] | None,
+    allow_imports: Iterable[Allowed] | None,
 ) -> DatasetRecipe:
-    refuse("get_val_datasets", unknown)
     options = _common_options(
         batch_size,
         batch_drop_last,
@@ -230,11 +274,14 @@ def _val_recipe(
         tensors,
     )
     options |= _data_options(split_part, exclude_files, cache_dir, verify_checksums)
+    options |= _config_options(subflavors, dataset_config, split_config)
     options["limit"] = limit
     permissions = permissions_of(sample_types, allow_imports)
     return make_recipe(path, False, worker_config, task_encoder, options, permissions)
 
 
+@takes_old_options
+@explains_dataset_options
 def get_val_datasets(
     path: str | os.PathLike[str],
     *,
@@ -246,7 +293,18 @@ def get_val_datasets(
     packing_buffer_size: int | None = None,
     limit: int | None = None,
     task_encoder: Encoder | None = None,
-    **options: Any,
+    on_error: str = "raise",
+    failure_tolerance: int = 100,
+    tensors: str | None = None,
+    exclude_files: list[str] | None = None,
+    cache_dir: str | None = None,
+    verify_checksums: bool = True,
+    subflavors: dict[str, Any] | None = None,
+    dataset_config: str | None = None,
+    split_config: str | None = None,
+    sample_type: type | None = None,
+    sample_types: Mapping[str, Any] | None = None,
+    allow_imports: Iterable[Allowed] | None = None,
 ) -> list[tuple[Dataset, DatasetSource]]:
     """Opens each dataset of a metadataset separately, to evaluate it by itself.
 
@@ -256,14 +314,34 @@ def get_val_datasets(
         A dataset and its source for each dataset of the metadataset.
     """
     given = dict(locals())
-    given |= given.pop("options")
-    recipe = _val_recipe(given.pop("path"), **given)
-    sources = sources_of(recipe.path, split_part)
-    pipelines = recipe.open_leaves()
-    return [
-        (Dataset(recipe, pipeline), dataclasses.replace(source, length=pipeline.lengths[0]))
-        for pipeline, source in zip(pipelines, sources)
-    ]
+    del given["sample_type"]
+    recipe = _val_recipe(**given)
+    sources = sources_of(recipe.path, split_part, dataset_config)
+    datasets = []
+    for leaf, (pipeline, source) in enumerate(zip(recipe.open_leaves(), sources)):
+        dataset = _checked(Dataset(recipe.changed(leaf=leaf), pipeline), sample_type)
+        merged = {**source.subflavors, **(subflavors or {})}
+        length = pipeline.lengths[0]
+        datasets.append((dataset, dataclasses.replace(source, length=length, subflavors=merged)))
+    return datasets
+
+
+def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
+    """Returns the dataset. Raises TypeError if some of its samples are not of this class."""
+    if sample_type is None:
+        return dataset
+    recipe = dataset._recipe
+    for leaf, name in enumerate(dataset._pipeline.sample_types, start=recipe.leaf or 0):
+        found = getattr(native_types, name) if name else CrudeSample
+        found = recipe.foreign.sample_types.get(leaf, found)
+        if not isinstance(found, type):
+            continue  # whatever a class of the program returns
+        if not issubclass(found, sample_type):
+            raise TypeError(
+                f"the samples of {dataset.path} must belong to the class {sample_type.__name__}, "
+                f"but belong to {found.__name__}"
+            )
+    return dataset
 
 
 def _common_options(
@@ -296,4 +374,14 @@ def _data_options(
         "exclude_files": exclude_files or [],
         "cache_dir": cache_dir,
         "verify_checksums": "always" if verify_checksums else "off",
+    }
+
+
+def _config_options(
+    subflavors: dict[str, Any] | None, dataset_config: str | None, split_config: str | None
+) -> dict[str, Any]:
+    return {
+        "subflavors": {} if subflavors is None else subflavors,
+        "dataset_config": dataset_config,
+        "split_config": split_config,
     }

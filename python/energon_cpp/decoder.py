@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from . import _core
+from ._explained_options import checks_fields
 
 
 class FileStoreDecoder(abc.ABC):
@@ -22,6 +23,7 @@ class FileStoreDecoder(abc.ABC):
 _AV_MODES = ("AVDecoder", "torch", "bytes")
 
 
+@checks_fields
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampleDecoder(FileStoreDecoder):
     """Decodes parts according to their names, natively, without the interpreter.

@@ -12,8 +12,8 @@ from __future__ import annotations
 import traceback
 from typing import Any, Callable, Sequence
 
-from ._core import SourceInfo
 from ._errors import FatalSampleError, SampleException, SkipSample
+from .source_info import SourceInfo
 
 ErrorHandler = Callable[[Exception, Any, "Sequence[SourceInfo] | None"], None]
 

@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Mapping
 
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
@@ -15,7 +15,7 @@ from ._global_state import GlobalState
 from ._pinning import Pinning
 from ._single_samples import restore_one
 from .datasets import Dataset
-from .states import as_loader_state, as_state_dict
+from .states import AnyState, as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
 
 
@@ -149,15 +149,20 @@ class _Loader:
         return self._native.save().batch_index > self._first_batch
 
     def __len__(self) -> int:
-        """Batches of this rank in one epoch.
+        """Batches of this rank in one epoch. If the epoch never ends, or functions decide how many
+        there are: those of one pass over the data, as in Energon, where packs and groups count as
+        if each had one sample. `size` is None then."""
+        size = self.size
+        return len(self.dataset) if size is None else size
 
-        Raises:
-            TypeError: The epoch never ends, or its length is not known.
-        """
-        size = self._native.size()
-        if size is None:
-            raise TypeError("the number of batches of an epoch is not known")
-        return size
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def size(self) -> int | None:
+        """Batches of this rank in one epoch, or None if the epoch never ends or the number is not
+        known in advance."""
+        return self._native.size()
 
     @property
     def batches_left(self) -> int | None:
@@ -232,12 +237,25 @@ class SavableDataLoader(_Loader, GlobalState):
         self._native.rewind(batch_index)
         self._first_batch = batch_index
 
-    def restore_state_rank(self, state: LoaderState | bytes | None) -> None:
-        """Continues from `state`, which the C++ library may have written. Call it before the first
-        batch, or after stop(). None has no effect."""
+    def restore_state_rank(self, state: AnyState | Any | None) -> None:
+        """Continues from `state`. Call it before the first batch, or after stop().
+
+        Args:
+            state: What save_state_rank() or state_dict() returned, also pickled and read again; the
+                bytes of a state file, which the C++ library may have written; or the
+                SavableDataLoaderState of a loader of megatron-energon, which is converted as by
+                import_energon_state(). None has no effect.
+        """
         if state is not None:
-            self._native.restore(as_loader_state(state))
+            self._native.restore(self._loader_state(state))
             self._first_batch = self._native.save().batch_index
+
+    def _loader_state(self, state: Any) -> LoaderState:
+        if isinstance(state, (LoaderState, bytes, bytearray, Mapping)):
+            return as_loader_state(state)
+        from .energon_states import import_rank_state
+
+        return import_rank_state(self.dataset, state)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position as a dict of plain types, which contains the bytes of a state file.

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Sequence, Union
+from typing import Any, Mapping, Sequence, Union
 
 from . import _core, _random
 from ._core import DeliveredStep, Delivery, LoaderState, RestoreKey
+from ._explained_options import checks_options
 from ._sample import CrudeSample
 from ._shard_paths import path_text
 from .datasets import Dataset
+from .states import as_loader_state
 
-# A state of a rank, or a state file of a rank or of a job.
-State = Union[LoaderState, str, "os.PathLike[str]"]
+# A state of a rank, also as a dict, or a state file of a rank or of a job.
+State = Union[LoaderState, Mapping[str, Any], str, "os.PathLike[str]"]
 States = Union[State, Sequence[State]]
 
 
+@checks_options
 def get(
     path: str | os.PathLike[str] | Dataset,
     key: str,
@@ -41,6 +44,7 @@ def get(
     return found
 
 
+@checks_options
 def restore_sample(dataset: Dataset, key: RestoreKey | str) -> Any:
     """Rebuilds the batch that any rank of a job over `dataset` delivered with this
     `__restore_key__`, in this process, with the functions of the task encoder. Needs neither a
@@ -51,6 +55,7 @@ def restore_sample(dataset: Dataset, key: RestoreKey | str) -> Any:
         return loader.restore_sample(key)  # no workers, which would start with an iteration
 
 
+@checks_options
 def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
     """Returns when the job with these states delivered the sample with this key.
 
@@ -75,6 +80,7 @@ def which_step(dataset: Dataset, states: States, key: str) -> list[Delivery]:
         return _core.which_step(dataset._pipeline, _ranks(states), dataset.path, key, cache_dir)
 
 
+@checks_options
 def which_keys(dataset: Dataset, states: States, step: int) -> list[DeliveredStep]:
     """Returns the keys of the samples that each rank delivered at `step`, computed like
     which_step().
@@ -97,8 +103,8 @@ def _keeping_random_numbers(dataset: Dataset) -> Any:
 
 
 def _ranks(states: States) -> list[LoaderState]:
-    if isinstance(states, LoaderState):
-        return [states]
+    if isinstance(states, (LoaderState, Mapping)):
+        return [as_loader_state(states)]
     if isinstance(states, (str, os.PathLike)):
         return _core.read_states(path_text(states))
     if isinstance(states, Sequence):

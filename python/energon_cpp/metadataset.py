@@ -9,6 +9,7 @@ import pathlib
 from typing import Any
 
 from . import _core
+from ._explained_options import checks_options
 from ._file_stores import FileStore, open_store
 from ._shard_paths import path_text
 
@@ -95,9 +96,11 @@ class DatasetLoader:
 
     def traverse(self, split_part: str | None = None) -> list[TraversedDatasetReference]:
         """Like traverse_metadataset()."""
-        return [_reference(source) for source in self.get_datasets(split_part)]
+        split_part = split_part or self.split_part or "train"
+        return [_reference(one) for one in sources_of(self.path, split_part, lists_only=True)]
 
 
+@checks_options
 def load_dataset(
     path: str | os.PathLike[str], *, split_part: str | None = None
 ) -> DatasetLoader:
@@ -107,16 +110,20 @@ def load_dataset(
     return DatasetLoader(path, split_part)
 
 
+@checks_options
 def traverse_metadataset(
     path: str | os.PathLike[str], *, split_part: str
 ) -> list[TraversedDatasetReference]:
-    """Returns the datasets of a split of a metadataset, at all levels, without opening them."""
+    """Returns the datasets of a split of a metadataset, at all levels, with the subflavors of the
+    metadatasets. Does not look at the datasets, which may be missing."""
     return load_dataset(path).traverse(split_part)
 
 
-def sources_of(path: str, split_part: str) -> list[DatasetSource]:
+def sources_of(
+    path: str, split_part: str, dataset_config: str | None = None, *, lists_only: bool = False
+) -> list[DatasetSource]:
     sources = []
-    for leaf in _core.read_recipe(path, split_part):
+    for leaf in _core.read_recipe(path, split_part, dataset_config, lists_only):
         leaf["subflavors"] = json.loads(leaf["subflavors"])
         sources.append(DatasetSource(**leaf))
     return sources

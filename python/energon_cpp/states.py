@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any, Iterable, Mapping, Union
 
 from ._core import JobState, LoaderState
+from ._explained_options import checks_options
 from .worker_config import WorkerConfig
 
 _STATE = "energon_cpp.state"
 
-AnyState = Union[LoaderState, bytes, Mapping[str, Any]]
+AnyState = Union[LoaderState, bytes, bytearray, Mapping[str, Any]]
 
 
+@checks_options
 def rescale_states(states: Iterable[AnyState], worker_config: WorkerConfig) -> LoaderState:
     """Returns the state with which the rank of `worker_config` continues a job of any number of
     ranks. Each rank calls this with all states. No sample of the epoch is lost or repeated.
@@ -43,8 +46,19 @@ def as_state_dict(state: LoaderState) -> dict[str, Any]:
     return {_STATE: bytes(state)}
 
 
+def reduced(state: LoaderState) -> Any:
+    """The pickle of a LoaderState: its dict, made of a class that torch.load(weights_only=True) and
+    other restricted unpicklers know."""
+    return collections.OrderedDict, (list(as_state_dict(state).items()),)
+
+
+def bytes_in(state: Mapping[str, Any]) -> Any:
+    """The bytes of a state that was converted to a dict, or None."""
+    return state.get(_STATE)
+
+
 def as_loader_state(state: AnyState) -> LoaderState:
-    """Converts a state, its bytes or its dict.
+    """Converts a state, its bytes or its dict. A pickled state is read as a dict.
 
     Raises:
         ValueError: The dict is not the state of a loader.

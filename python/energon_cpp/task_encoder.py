@@ -12,10 +12,12 @@ import dataclasses
 from typing import Any, Generic, Hashable, Sequence, TypeVar
 
 from ._caches import FileStoreCachePool, worker_pool
+from ._explained_options import checks_options
 from ._sample import Batch, basic_sample_keys, field_names
 from .batching import batch_list, batch_pad_stack, batch_stack, generic_batch
 from .cooking import Cooker, cooker, get_failure_tolerance, get_stateless, stateless
 from .decoder import SampleDecoder
+from .worker_config import NOT_ACTIVE, WorkerConfig
 
 __all__ = [
     "AugmentTaskEncoder",
@@ -101,16 +103,30 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         """Returns one batch, or a generator of any number of batches."""
         return batch  # type: ignore[return-value]
 
-    def __getattr__(self, name: str) -> Any:
-        hint = ""
-        if name in ("current_batch_index", "current_sample_index"):
-            hint = ": batches and samples have no index; random numbers are seeded for each call"
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{hint}")
+    @property
+    def current_batch_index(self) -> int:
+        """In a function, the number of the batch that is being made, counted from 0 over all epochs
+        of this rank, and unique in it. The same in a restored batch."""
+        return _active_config().active_worker_batch_index  # type: ignore[no-any-return]
+
+    @property
+    def current_sample_index(self) -> int:
+        """In a function, the number of its call in this worker, counted from 0, times the number of
+        workers, plus the index of the worker: unique in the rank. The same in a restored sample.
+        Cookers of all datasets are counted together, and batch_group_criterion counts batches."""
+        return _active_config().active_worker_sample_index  # type: ignore[no-any-return]
 
     @property
     def cache(self) -> FileStoreCachePool:
         """The cache on a local disk, which belongs to the worker that runs the function."""
         return worker_pool
+
+
+def _active_config() -> Any:
+    config = WorkerConfig.active_worker_config
+    if config is None:
+        raise RuntimeError(NOT_ACTIVE)
+    return config
 
 
 class DefaultTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
@@ -124,6 +140,7 @@ class DefaultTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_
         batch_type: Type of the results of encode_batch.
     """
 
+    @checks_options
     def __init__(
         self,
         *,

@@ -34,8 +34,12 @@ class LoaderDataset(torch.utils.data.IterableDataset[Any]):
         return iter(self.loader)
 
     def __len__(self) -> int:
-        """Batches of this rank in an epoch. Raises TypeError if the number is not known."""
-        return len(self.loader)
+        """Batches of this rank in an epoch. Raises TypeError if the number is not known, because
+        torch warns if an estimate is exceeded."""
+        size = self.loader.size
+        if size is None:
+            raise TypeError("the number of batches of an epoch is not known")
+        return size
 
     def set_epoch(self, epoch: int) -> None:
         """Like SavableDataLoader.set_epoch()."""

@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import sys
 from typing import Any
 
-from . import _process
+from . import _core, _process
+from ._explained_options import checks_fields
 from .errors import ErrorHandler
 
 
+NOT_ACTIVE = (
+    "batches and samples have an index only in functions of a task encoder that a loader calls; by "
+    "hand, call worker_activate() of the WorkerConfig first"
+)
+
+
+class _Active:
+    """What WorkerConfig.worker_activate() and tests set by hand, where no pipeline runs."""
+
+    config: Any = None
+    indices: list[int] | None = None
+    global_worker_id: int | None = None
+
+
+class _WorkerConfigType(type):
+    @property
+    def active_worker_config(cls) -> Any:
+        """In a function of a task encoder, the configuration of its worker; elsewhere None."""
+        active = _core.active_call()
+        return _Active.config if active is None else active[0]
+
+    @active_worker_config.setter
+    def active_worker_config(cls, config: Any) -> None:
+        _Active.config = config
+
+    @active_worker_config.deleter
+    def active_worker_config(cls) -> None:
+        _Active.config = None
+
+
+@checks_fields
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WorkerConfig:
+class WorkerConfig(metaclass=_WorkerConfigType):
     """The rank, the number of ranks and the number of workers, which affect the order of samples.
 
     Args:
@@ -74,12 +107,73 @@ class WorkerConfig:
     def rank_worker_id(self) -> int:
         """In a function, the index of the worker that runs it, counted from 0. In the trainer,
         0."""
+        if _Active.global_worker_id is not None:
+            return _Active.global_worker_id % max(self.num_workers, 1)
         return _process.worker_id or 0
 
     def global_worker_id(self, override_local_worker_id: int | None = None) -> int:
         """The index of the worker among the workers of all ranks."""
         local = override_local_worker_id
+        if local is None and _Active.global_worker_id is not None:
+            return _Active.global_worker_id
         return self.rank * self.num_workers + (self.rank_worker_id() if local is None else local)
+
+    def worker_seed(self, override_local_worker_id: int | None = None) -> int:
+        """The seed of Energon's worker: a number of 32 bits that depends on global_worker_id() and
+        seed_offset. The library seeds random numbers for each call of a function instead."""
+        worker = self.rank
+        if self.num_workers > 0:
+            worker = self.global_worker_id(override_local_worker_id)
+        digest = hashlib.sha1(f"{worker},{self.seed_offset}".encode()).digest()
+        return int.from_bytes(digest, "big") & 0xFFFFFFFF
+
+    @property
+    def active_worker_sample_index(self) -> int:
+        """In a function, the number of its call in this rank (TaskEncoder.current_sample_index)."""
+        return self._index(1, -1)
+
+    @property
+    def active_worker_batch_index(self) -> int:
+        """In a function, the number of the batch in this rank (TaskEncoder.current_batch_index)."""
+        return self._index(2, 0)
+
+    def _index(self, of_call: int, by_hand: int) -> int:
+        active = _core.active_call()
+        if active is not None:
+            return int(active[of_call])
+        if _Active.indices is None:
+            raise RuntimeError(NOT_ACTIVE)
+        return _Active.indices[by_hand] * max(self.num_workers, 1) + self.rank_worker_id()
+
+    def worker_activate(
+        self, sample_index: int, override_global_rank: int | None = None, cache_pool: Any = None
+    ) -> None:
+        """Makes this the active_worker_config of the process, until worker_deactivate(). For tests
+        that call functions of a task encoder by hand; in a loader, functions have one anyway.
+
+        Args:
+            sample_index: The number of the batch, and of the call, in this worker.
+            override_global_rank: The result of global_worker_id().
+            cache_pool: Accepted without effect.
+        """
+        if _Active.config is not None:
+            raise RuntimeError("a worker configuration is active: call worker_deactivate() first")
+        _Active.config = self
+        _Active.indices = [sample_index]
+        _Active.global_worker_id = override_global_rank
+
+    def worker_push_sample_index(self, sample_index: int) -> None:
+        """Sets the number of the call, until worker_pop_sample_index()."""
+        assert _Active.indices is not None, "call worker_activate() first"
+        _Active.indices.append(sample_index)
+
+    def worker_pop_sample_index(self) -> int:
+        assert _Active.indices is not None, "call worker_activate() first"
+        return _Active.indices.pop()
+
+    def worker_deactivate(self) -> None:
+        """Ends worker_activate()."""
+        _Active.config = _Active.indices = _Active.global_worker_id = None
 
     def config(self) -> dict[str, Any]:
         """The settings that must be equal to continue from a state, with the size of the group."""

@@ -148,12 +148,12 @@ nb::object place_of(const OriginObject& self) {
   return nb::make_tuple(self.place->logical_shard, self.place->epoch, self.place->turn);
 }
 
-const SampleSource& source_at(const SourcesObject& self, Py_ssize_t index) {
+nb::object source_at(const SourcesObject& self, Py_ssize_t index) {
   const auto size = static_cast<Py_ssize_t>(self.sources.size());
   if (index < -size || index >= size) {
     throw nb::index_error("source index out of range");
   }
-  return self.sources[static_cast<std::size_t>(index < 0 ? index + size : index)];
+  return source_to_python(self.sources[static_cast<std::size_t>(index < 0 ? index + size : index)]);
 }
 
 void bind_restore_key(nb::module_& module) {
@@ -178,27 +178,10 @@ void bind_restore_key(nb::module_& module) {
 }
 
 void bind_sources(nb::module_& module) {
-  nb::class_<SampleSource>(module, "SourceInfo",
-                           "The location from which data of a sample was read.")
-      .def_prop_ro("dataset_path",
-                   [](const SampleSource& self) {
-                     return self.shard ? self.shard->dataset_path : std::string();
-                   })
-      .def_prop_ro("shard_name",
-                   [](const SampleSource& self) {
-                     return self.shard ? self.shard->shard_name : std::string();
-                   })
-      .def_ro("index", &SampleSource::index_in_shard, "The index of the sample in its shard.")
-      .def_prop_ro("byte_offset", [](const SampleSource& self) { return self.bytes.offset; })
-      .def_prop_ro("byte_size", [](const SampleSource& self) { return self.bytes.size; })
-      .def("__repr__", [](const SampleSource& self) {
-        return fmt::format("SourceInfo({}/{}, index {})",
-                           self.shard ? self.shard->dataset_path : "",
-                           self.shard ? self.shard->shard_name : "", self.index_in_shard);
-      });
   nb::class_<SourcesObject>(module, "Sources", "A sequence of SourceInfo.")
       .def("__len__", [](const SourcesObject& self) { return self.sources.size(); })
-      .def("__getitem__", source_at, nb::arg("index"))
+      .def("__getitem__", source_at, nb::arg("index"),
+           nb::sig("def __getitem__(self, index: int) -> typing.Any"))
       .def("__repr__", [](nb::handle self) { return nb::repr(nb::tuple(self)); })
       // The locations are valid only on this machine and in this run, so pickles omit them.
       .def("__reduce__", [](nb::handle) {
@@ -207,6 +190,14 @@ void bind_sources(nb::module_& module) {
 }
 
 }  // namespace
+
+nb::object source_to_python(const SampleSource& source) {
+  static constinit PackageAttribute make("source_info", "make_source");
+  const SourceShard none;
+  const SourceShard& shard = source.shard ? *source.shard : none;
+  return make(text_to_python(shard.dataset_path), source.index_in_shard,
+              text_to_python(shard.shard_name), source.bytes.offset, source.bytes.size);
+}
 
 void bind_origin(nb::module_& module) {
   bind_restore_key(module);

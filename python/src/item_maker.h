@@ -60,6 +60,9 @@ class ItemMaker {
   const std::vector<std::string> leaf_types_;
 };
 
+/// The SourceInfo of `source`. Requires: the GIL.
+nanobind::object source_to_python(const SampleSource& source);
+
 // --- An object between two functions ---
 //
 // A sample that goes from one Python function to the next in the same process stays the object that

@@ -71,10 +71,12 @@ nb::dict leaf_to_python(const LeafReference& leaf, const Recipe& recipe) {
   return result;
 }
 
-nb::list read_recipe(const std::string& path, const std::string& split_part) {
+nb::list read_recipe(const std::string& path, const std::string& split_part,
+                     const std::optional<std::string>& dataset_config, bool lists_only) {
   const Recipe recipe = [&] {
     const ReleaseGil released;
-    return load_recipe(path, split_part);
+    return load_recipe(path, split_part,
+                       {.dataset_config = dataset_config, .lists_only = lists_only});
   }();
   nb::list leaves;
   for (const LeafReference& leaf : recipe.leaves) {
@@ -86,9 +88,13 @@ nb::list read_recipe(const std::string& path, const std::string& split_part) {
 }  // namespace
 
 void bind_recipe(nb::module_& module) {
-  module.def("read_recipe", read_recipe, nb::arg("path"), nb::arg("split_part"),
-             nb::sig("def read_recipe(path: str, split_part: str) -> list[dict[str, typing.Any]]"),
-             "The datasets of a split, without opening them.");
+  module.def(
+      "read_recipe", read_recipe, nb::arg("path"), nb::arg("split_part"),
+      nb::arg("dataset_config").none() = nb::none(), nb::arg("lists_only") = false,
+      nb::sig("def read_recipe(path: str, split_part: str, "
+              "dataset_config: str | None = None, lists_only: bool = False) -> "
+              "list[dict[str, typing.Any]]"),
+      "The datasets of a split, without opening them. With lists_only, they may be missing.");
 }
 
 // --- Samples and steps ---

@@ -35,6 +35,7 @@ NB_MODULE(_core, module) {
   energon::python::bind_part_decoder(module);
   energon::python::bind_stores(module);
   energon::python::bind_cook_call(module);
+  energon::python::bind_active_call(module);
   energon::python::bind_av(module);
   energon::python::bind_recipe(module);
   energon::python::bind_job_state(module);

@@ -13,6 +13,7 @@ void bind_state(nanobind::module_& module);
 void bind_part_decoder(nanobind::module_& module);
 void bind_stores(nanobind::module_& module);
 void bind_cook_call(nanobind::module_& module);
+void bind_active_call(nanobind::module_& module);
 void bind_av(nanobind::module_& module);
 void bind_recipe(nanobind::module_& module);
 void bind_job_state(nanobind::module_& module);

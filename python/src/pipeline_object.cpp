@@ -5,7 +5,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,11 +20,13 @@
 #include "io/recipe/typed_samples.h"
 #include "python/src/decoders.h"
 #include "python/src/interpreter.h"
+#include "python/src/loader_object.h"
 #include "python/src/module.h"
 #include "python/src/option_reader.h"
 #include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
 #include "python/src/value_to_python.h"
+#include "wrappers/recipe/epoch_length.h"
 #include "wrappers/recipe/open_data.h"
 #include "wrappers/recipe/options.h"
 #include "wrappers/recipe/order_pipeline.h"
@@ -111,6 +115,9 @@ AllOptions take_all(OptionReader& reader, OptionUse use) {
       reader.take(row, options);
     }
   }
+  std::string subflavors = "{}";
+  reader.take("subflavors", subflavors);
+  options.data.subflavors = nlohmann::ordered_json::parse(subflavors);
   TaskEncoder& encoder = options.train.task_encoder;
   encoder.decoder = take_decoder(reader);
   bool lists_numbers = false;
@@ -129,6 +136,7 @@ struct Opening {
   AvKind av = AvKind::kBytes;
   nb::object failure_handler = {};  // null without a handler
   nb::object foreign = {};          // null if no classes of Python are allowed
+  nb::object worker_config = {};
 };
 
 // --- Samples that classes of Python make ---
@@ -164,6 +172,7 @@ nb::dict foreign_to_python(const ForeignDataset& dataset) {
     columns.append(column_to_python(column));
   }
   nb::dict result;
+  result["leaf"] = dataset.leaf;
   result["path"] = text_to_python(dataset.path);
   result["columns"] = columns;
   result["joiner"] = nb::none();
@@ -225,6 +234,7 @@ template <class Options, class MakePipeline>
 PipelineObject make(PipelineData data, Options options, const Opening& opening,
                     MakePipeline make_pipeline) {
   PipelineObject pipeline;
+  pipeline.sample_types = types_of(data);
   leave_crude(data, options.task_encoder);
   pipeline.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
   if (opening.failure_handler) {
@@ -245,6 +255,10 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
   pipeline.data = std::make_shared<const PipelineData>(std::move(data));
   pipeline.order_of = order_of(pipeline.data, options);
   pipeline.make_pipeline = make_pipeline(*pipeline.data, std::move(options));
+  if (pipeline.calls_python) {
+    pipeline.make_pipeline =
+        with_active_calls(std::move(pipeline.make_pipeline), opening.worker_config);
+  }
   return pipeline;
 }
 
@@ -253,17 +267,20 @@ Opening take_opening(OptionReader& options, const nb::dict& specs) {
   bool av_decoders = false;
   nb::object handler;
   nb::object foreign;
+  nb::object worker_config = nb::none();
   options.take("tensors", tensors);
   options.take("av_decoders", av_decoders);
-  // The dict that the caller keeps holds both.
+  // The dict that the caller keeps holds these.
   options.take("failure_handler", handler);
   options.take("foreign", foreign);
+  options.take("worker_config", worker_config);
   return {.functions = read_functions(specs),
           .specs = specs,
           .tensors = tensor_kind_called(tensors),
           .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes,
           .failure_handler = handler,
-          .foreign = foreign};
+          .foreign = foreign,
+          .worker_config = worker_config};
 }
 
 PipelineData open_without_gil(const std::string& path, DataOptions options,
@@ -311,6 +328,40 @@ std::vector<PipelineObject> open_leaf_pipelines(const std::string& path, const n
   return pipelines;
 }
 
+// The same data and functions with stages around them.
+PipelineObject wrapped(const PipelineObject& pipeline,
+                       const std::function<PipelineFactory(PipelineFactory)>& wrap) {
+  PipelineObject result = pipeline;
+  result.warnings.clear();  // the caller has them
+  result.make_pipeline = wrap(pipeline.make_pipeline);
+  result.order_of = [order_of = pipeline.order_of, wrap](const Config& config) {
+    return wrap(order_of(config));
+  };
+  return result;
+}
+
+PipelineObject limited(const PipelineObject& pipeline, std::int64_t length) {
+  return wrapped(pipeline, [length](PipelineFactory inner) {
+    return limited_pipeline(std::move(inner), length);
+  });
+}
+
+PipelineObject repeated(const PipelineObject& pipeline, std::optional<double> repetitions,
+                        bool restarts) {
+  return wrapped(pipeline, [repetitions, restarts](PipelineFactory inner) {
+    return repeated_pipeline(std::move(inner), repetitions, restarts);
+  });
+}
+
+nb::tuple length_of(const PipelineObject& pipeline, const nb::dict& options) {
+  const WorkerConfig config = read_loader_options(options).worker_config;
+  const EpochLength length = [&] {
+    const ReleaseGil released;
+    return epoch_length(pipeline.make_pipeline, config);
+  }();
+  return nb::make_tuple(length.exact, length.nominal);
+}
+
 }  // namespace
 
 nb::object delivered(const PipelineObject& pipeline, Sample& item) {
@@ -327,13 +378,24 @@ void bind_pipeline(nb::module_& module) {
       .def_ro("warnings", &PipelineObject::warnings)
       .def_ro("calls_python", &PipelineObject::calls_python,
               "Whether a stage calls functions of Python.")
-      .def_ro("lengths", &PipelineObject::lengths, "The length of each dataset in samples.");
+      .def_ro("lengths", &PipelineObject::lengths, "The length of each dataset in samples.")
+      .def_ro("sample_types", &PipelineObject::sample_types,
+              "The type of each dataset; empty for crude samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
              "Opens the data at `path`. The caller keeps `functions` and `options` alive.");
   module.def("open_leaf_pipelines", open_leaf_pipelines, nb::arg("path"), nb::arg("options"),
              nb::arg("functions"),
              "Like open_pipeline() for validation, with one pipeline for each dataset.");
+  module.def("limited", limited, nb::arg("pipeline"), nb::arg("length"),
+             "The pipeline with epochs of at most `length` batches of the rank.");
+  module.def("repeated", repeated, nb::arg("pipeline"), nb::arg("repetitions").none(),
+             nb::arg("restarts"),
+             "The pipeline repeated within one epoch. None means without end.");
+  module.def("epoch_length", length_of, nb::arg("pipeline"), nb::arg("options"),
+             nb::sig("def epoch_length(pipeline: Pipeline, options: dict) -> "
+                     "tuple[int | None, int]"),
+             "Batches of the rank in an epoch, if known, and as Energon estimates it.");
 }
 
 }  // namespace energon::python

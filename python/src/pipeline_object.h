@@ -27,6 +27,7 @@ struct PipelineObject {
   bool calls_python = false;
   std::vector<std::string> warnings;
   std::vector<std::int64_t> lengths;
+  std::vector<std::string> sample_types;  ///< by leaf; crude samples have an empty one
 };
 
 /// Converts `item`, which a loader of `pipeline` delivers, before `finish`. Moves keys, restore key

@@ -9,6 +9,7 @@
 #include "energon/sample/sample.h"
 #include "energon/stage/failure.h"
 #include "io/error.h"
+#include "python/src/item_maker.h"
 #include "python/src/python_names.h"
 #include "python/src/value_to_python.h"
 
@@ -128,7 +129,7 @@ void call(nb::handle function, const FailureReport& report) {
     nb::list sources;
     for (const FailedSample& sample : report.samples) {
       keys.append(text_to_python(sample.key));
-      sources.append(source_of(sample));
+      sources.append(source_to_python(source_of(sample)));
     }
     const std::string path = report.samples.empty() ? ""
                                                     : report.samples.front().dataset_path + "/" +

@@ -12,6 +12,7 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/restore_key.h"
+#include "energon/stage/call_context.h"
 #include "io/concurrency.h"
 #include "io/error.h"
 #include "python/src/buffer_object.h"
@@ -23,6 +24,7 @@
 #include "python/src/python_names.h"
 #include "python/src/python_to_value.h"
 #include "python/src/store_object.h"
+#include "wrappers/watch/timed_stage.h"
 
 namespace nb = nanobind;
 
@@ -134,7 +136,7 @@ nb::object decoded(const PartDecoder* decoder, const std::string& name, const Sh
 nb::tuple cook_file(CookFiles& self, const std::optional<std::string>& store,
                     const std::string& name, const PartDecoder* decoder) {
   const auto [bytes, source] = self.get(store, name);
-  return nb::make_tuple(decoded(decoder, name, bytes, self.memory()), source);
+  return nb::make_tuple(decoded(decoder, name, bytes, self.memory()), source_to_python(source));
 }
 
 nb::object lazy_file(const LazyObject& self, const std::string& name, const PartDecoder* decoder) {
@@ -167,7 +169,7 @@ void bind_cook_call(nb::module_& module) {
       .def("path", &CookFiles::path, nb::arg("store").none())
       .def("get", cook_file, nb::arg("store").none(), nb::arg("name"), nb::arg("decoder").none(),
            nb::sig("def get(self, store: str | None, name: str, decoder: PartDecoder | None) -> "
-                   "tuple[typing.Any, SourceInfo]"),
+                   "tuple[typing.Any, typing.Any]"),
            "A file of an auxiliary dataset, or of the sample's own dataset if store is None.")
       .def(
           "lazy",
@@ -190,15 +192,95 @@ namespace {
 
 using Items = std::shared_ptr<const ItemMaker>;
 
-// If `function` may draw random numbers, gives the generators of random, numpy and torch a state
-// that depends only on the item.
-void seed_random(const PythonFunction& function, CallRng& rng) {
-  if (!function.draws) {
-    return;
+/// What the functions of the pipeline that runs on this thread may ask for.
+struct ActiveCalls {
+  nb::handle worker_config = {};    ///< null if no pipeline runs
+  std::int64_t logical_shards = 1;  ///< of the rank
+  std::int64_t local_index = 0;
+  std::optional<std::int64_t> call = std::nullopt;  ///< of the innermost function that runs
+};
+thread_local ActiveCalls active_calls;
+
+/// A call of a function. If the function may draw random numbers, gives the generators of random,
+/// numpy and torch a state that depends only on the item.
+class ActiveCall {
+ public:
+  ActiveCall(const PythonFunction& function, CallContext& context)
+      : ActiveCall(function, context, context.call()) {}
+  ActiveCall(const PythonFunction& function, CookContext& context)
+      : ActiveCall(function, context, context.call().call()) {}
+  ~ActiveCall() { active_calls.call = outer_; }
+  ActiveCall(const ActiveCall&) = delete;
+  ActiveCall& operator=(const ActiveCall&) = delete;
+
+ private:
+  template <class Context>
+  ActiveCall(const PythonFunction& function, Context& context, std::int64_t call)
+      : outer_(std::exchange(active_calls.call, call)) {
+    if (function.draws) {
+      static constinit PackageAttribute seed("_random", "seed");
+      seed(context.rng().seed());
+    }
   }
-  static constinit PackageAttribute seed("_random", "seed");
-  seed(rng.seed());
+
+  const std::optional<std::int64_t> outer_;
+};
+
+// (worker configuration, number of the call, number of the batch), or None outside functions. The
+// numbers are unique in the rank, as those of Energon.
+nb::object active_call() {
+  const ActiveCalls& active = active_calls;
+  const std::optional<std::int64_t> item = ItemNumber::current();
+  if (!active.worker_config.is_valid() || !active.call || !item) {
+    return nb::none();
+  }
+  const auto in_rank = [&active](std::int64_t number) {
+    return number * active.logical_shards + active.local_index;
+  };
+  return nb::make_tuple(active.worker_config, in_rank(*active.call), in_rank(*item));
 }
+
+/// The outermost stage of a pipeline with Python functions: tells them where they run.
+class ActivePipeline final : public PassThrough {
+ public:
+  ActivePipeline(std::unique_ptr<Dataset> inner, nb::handle worker_config,
+                 const PipelineContext& context)
+      : PassThrough(std::move(inner)),
+        calls_{.worker_config = worker_config,
+               .logical_shards = context.config.logical_shards_per_rank(),
+               .local_index = context.local_index} {}
+
+  std::optional<Sample> next() override {
+    const Scope scope(calls_);
+    return PassThrough::next();
+  }
+  void next_many(std::int64_t count, std::vector<Sample>& samples) override {
+    const Scope scope(calls_);
+    PassThrough::next_many(count, samples);
+  }
+  std::int64_t skip(std::int64_t count) override {
+    const Scope scope(calls_);
+    return PassThrough::skip(count);
+  }
+  Sample restore_sample(const RestoreKey& key) override {
+    const Scope scope(calls_);
+    return PassThrough::restore_sample(key);
+  }
+
+ private:
+  class Scope {
+   public:
+    explicit Scope(const ActiveCalls& calls) : outer_(std::exchange(active_calls, calls)) {}
+    ~Scope() { active_calls = outer_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    const ActiveCalls outer_;
+  };
+
+  const ActiveCalls calls_;
+};
 
 // The fields of the result of a function for the item with these keys.
 Mapping fields_of(nb::handle result, const PythonFunction& function, const Keys& keys,
@@ -239,7 +321,7 @@ class PythonGenerator {
 
   std::optional<Mapping> next() {
     return call_python([this]() -> std::optional<Mapping> {
-      seed_random(function_, context_.rng());
+      const ActiveCall call(function_, context_);
       PyObject* output = PyIter_Next(generator_.get());
       if (output == nullptr) {
         if (PyErr_Occurred() != nullptr) {
@@ -266,7 +348,7 @@ nb::object argument_of(const PythonFunction& function, const ItemMaker& items,
 MapFunction map_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CallContext& context) {
     return call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       const nb::object argument = argument_of(function, *items, sample);
       sample.fields =
           fields_of(function.callable(argument), function, sample.keys, context.memory());
@@ -278,7 +360,7 @@ MapFunction map_function(const PythonFunction& function, Items items) {
 FlatMapFunction flat_map_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CallContext& context) {
     auto generator = call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       const nb::object iterable = function.callable(argument_of(function, *items, sample));
       return std::make_shared<PythonGenerator>(iterable, function, sample.keys, context);
     });
@@ -302,7 +384,7 @@ SampleStage sample_stage(const PythonFunction& function, const Items& items) {
 Mapping call_with_samples(const PythonFunction& function, const ItemMaker& items,
                           std::span<const Sample> samples, CallContext& context) {
   return call_python([&] {
-    seed_random(function, context.rng());
+    const ActiveCall active(function, context);
     const nb::list list = items_of(samples, items);
     return fields_of(function.callable(list), function, keys_of(samples), context.memory());
   });
@@ -317,7 +399,7 @@ BatchFunction batch_function(const PythonFunction& function, Items items) {
 BatchGenerator batch_generator(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](std::span<Sample> samples, CallContext& context) {
     auto generator = call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       const nb::object iterable = function.callable(items_of(samples, *items));
       return std::make_shared<PythonGenerator>(iterable, function, keys_of(samples), context);
     });
@@ -328,7 +410,7 @@ BatchGenerator batch_generator(const PythonFunction& function, Items items) {
 CostFunction cost_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](const Sample& sample, CallContext& context) {
     return call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       static constinit PackageAttribute cost_of("_values", "cost_of");
       return nb::cast<double>(cost_of(function.callable(items->sample(sample))));
     });
@@ -341,7 +423,7 @@ SelectFunction select_function(const PythonFunction& function, Items items) {
   return
       [function, items = std::move(items)](std::span<const Sample> samples, CallContext& context) {
         return call_python([&] {
-          seed_random(function, context.rng());
+          const ActiveCall active(function, context);
           static constinit PackageAttribute positions_of("_values", "positions_of");
           const nb::list list = items_of(samples, *items);
           std::vector<std::vector<std::size_t>> packs;
@@ -361,7 +443,7 @@ SelectFunction select_function(const PythonFunction& function, Items items) {
 GroupFunction group_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](const Sample& sample, CallContext& context) {
     return call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       static constinit PackageAttribute group_of("_values", "group_of");
       const nb::object group = group_of(function.callable(items->sample(sample)));
       BatchGroup result{.group = nb::cast<std::string>(group[0])};
@@ -376,7 +458,7 @@ GroupFunction group_function(const PythonFunction& function, Items items) {
 CookFunction cook_function_of(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CookContext& context) {
     return call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       const nb::object argument = items->sample(sample);
       sample.fields =
           fields_of(function.callable(argument), function, sample.keys, context.call().memory());
@@ -391,7 +473,7 @@ CookFunction cook_function_with_files(const PythonFunction& function, Items item
   return [function, items = std::move(items), paths = std::move(paths)](Sample sample,
                                                                         CookContext& context) {
     return call_python([&] {
-      seed_random(function, context.rng());
+      const ActiveCall active(function, context);
       const auto leaf = static_cast<std::size_t>(samples_in(sample.restore_key).front().leaf);
       CookCall call(context, paths.at(leaf));
       const nb::object argument = items->sample(sample);
@@ -409,6 +491,18 @@ CookFunction cook_function_with_files(const PythonFunction& function, Items item
 
 LoadFunction load_function(const PythonFunction& function, Items items) {
   return map_function(function, std::move(items));
+}
+
+PipelineFactory with_active_calls(PipelineFactory pipeline, nb::handle worker_config) {
+  return [pipeline = std::move(pipeline), worker_config](const PipelineContext& context) {
+    return std::make_unique<ActivePipeline>(pipeline(context), worker_config, context);
+  };
+}
+
+void bind_active_call(nb::module_& module) {
+  module.def("active_call", active_call,
+             nb::sig("def active_call() -> tuple[typing.Any, int, int] | None"),
+             "In a function: the worker configuration, and the numbers of the call and the batch.");
 }
 
 void add_functions(const PythonFunctions& functions, const Items& items,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "energon/stage/dataset.h"
 #include "python/src/item_maker.h"
 #include "wrappers/orders/pipeline_leaf.h"
 #include "wrappers/recipe/task_encoder.h"
@@ -63,6 +64,10 @@ struct PythonFunctions {
 /// A PipelineLeaf::load that calls `function` with the Python object that `items` makes of a
 /// sample's parts.
 LoadFunction load_function(const PythonFunction& function, std::shared_ptr<const ItemMaker> items);
+
+/// `pipeline`, whose functions may ask for their `worker_config` and for the numbers of the call
+/// and the batch (active_call() of the module). Borrows `worker_config`.
+PipelineFactory with_active_calls(PipelineFactory pipeline, nanobind::handle worker_config);
 
 /// Adds stages that call `functions` to `encoder`. `items` makes the arguments of the functions;
 /// `paths` are the store paths of each leaf.

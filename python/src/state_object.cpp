@@ -28,6 +28,7 @@
 #include "python/src/option_reader.h"
 #include "python/src/pipeline_object.h"
 #include "python/src/python_failure.h"
+#include "python/src/python_names.h"
 
 namespace nb = nanobind;
 
@@ -77,14 +78,20 @@ void bind_state(nb::module_& module) {
       .def(
           "__eq__",
           [](const SavableDataLoaderState& self, nb::handle other) {
-            return nb::isinstance<SavableDataLoaderState>(other) &&
-                   self == nb::cast<const SavableDataLoaderState&>(other);
+            static constinit PackageAttribute bytes_in("states", "bytes_in");
+            if (nb::isinstance<SavableDataLoaderState>(other)) {
+              return self == nb::cast<const SavableDataLoaderState&>(other);
+            }
+            return PyDict_Check(other.ptr()) && encode(self).equal(bytes_in(other));
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const SavableDataLoaderState& self) { return nb::hash(encode(self)); })
+      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
+      // A pickle is a dict, which unpicklers that allow no classes of libraries read, too.
       .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(
-            self.type(), nb::make_tuple(encode(nb::cast<const SavableDataLoaderState&>(self))));
+        static constinit PackageAttribute reduced("states", "reduced");
+        return reduced(self);
       });
 }
 
@@ -95,6 +102,16 @@ namespace {
 nb::bytes encode_job(const SavableJobState& job) {
   const std::string bytes = encode_job_state(job);
   return nb::bytes(bytes.data(), bytes.size());
+}
+
+// Merges LoaderStates, their bytes or their dicts.
+SavableJobState merged(nb::handle states) {
+  static constinit PackageAttribute as_loader_state("states", "as_loader_state");
+  std::vector<SavableDataLoaderState> ranks;
+  for (const nb::handle state : states) {
+    ranks.push_back(nb::cast<SavableDataLoaderState>(as_loader_state(state)));
+  }
+  return merge_states(std::move(ranks));
 }
 
 // The state of one rank can be a job of one rank.
@@ -124,7 +141,8 @@ void bind_job_state(nb::module_& module) {
              return job_in(decode_saved_state(std::string_view(bytes.c_str(), bytes.size())));
            }),
            nb::arg("data"))
-      .def_static("merge", merge_states, nb::arg("states"),
+      .def_static("merge", merged, nb::arg("states"),
+                  nb::sig("def merge(states: typing.Iterable[typing.Any]) -> JobState"),
                   "Merges the states of all ranks, in any order. StateMismatchError lists ranks "
                   "that are missing or duplicate, and states that do not belong together.")
       .def_static(
@@ -226,9 +244,31 @@ std::vector<SavableDataLoaderState> import_states(const PipelineObject& pipeline
   }
 }
 
+// The state of the rank of `options`, in the JSON of energon_rank_state().
+SavableDataLoaderState import_rank(const PipelineObject& pipeline, const nb::dict& options,
+                                   const std::string& json) {
+  const WorkerConfig given = read_loader_options(options).worker_config;
+  forget_interrupt();
+  try {
+    const EnergonImportOptions import_options{.check_cancelled = signal_check()};
+    const ReleaseGil released;
+    const std::vector<EnergonRankState> states = {
+        energon_rank_state(nlohmann::ordered_json::parse(json), "")};
+    return import_energon_state(states.front(), pipeline.make_pipeline, layout_of(states, given),
+                                import_options);
+  } catch (const Error&) {
+    if (raise_interrupt()) {  // in a function of the pipeline
+      throw nb::python_error();
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 void bind_energon_import(nb::module_& module) {
+  module.def("import_energon_rank", import_rank, nb::arg("pipeline"), nb::arg("options"),
+             nb::arg("json"), "The state of the rank of the options.");
   module.def("import_energon_states", import_states, nb::arg("pipeline"), nb::arg("options"),
              nb::arg("files"), nb::arg("functions_skip"),
              "Imports the states of all ranks from files of Energon, or only the state of the rank "

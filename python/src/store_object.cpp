@@ -16,6 +16,7 @@
 #include "io/store/file_store.h"
 #include "python/src/buffer_object.h"
 #include "python/src/interpreter.h"
+#include "python/src/item_maker.h"
 #include "python/src/module.h"
 
 namespace nb = nanobind;
@@ -82,7 +83,7 @@ nb::tuple store_file(StoreObject& self, const std::string& name) {
                                 SourceShard{.dataset_path = self.path(), .shard_name = item.shard}),
                             .index_in_shard = item.sample_index,
                             .bytes = item.range};
-  return nb::make_tuple(bytes_to_python(item.bytes), source);
+  return nb::make_tuple(bytes_to_python(item.bytes), source_to_python(source));
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ void bind_stores(nb::module_& module) {
            nb::arg("path"), nb::arg("cache_dir").none() = nb::none())
       .def_prop_ro("path", &StoreObject::path)
       .def("get", store_file, nb::arg("name"),
-           nb::sig("def get(self, name: str) -> tuple[typing.Any, SourceInfo]"))
+           nb::sig("def get(self, name: str) -> tuple[typing.Any, typing.Any]"))
       .def(
           "media",
           [](StoreObject& self, const std::string& name) {

@@ -185,7 +185,7 @@ def test_progress_bars(texts: str) -> None:
             assert bar.total == len(loader) == len(list(bar))
         with loader_of(texts, training=True) as loader:
             bar = tqdm.tqdm(loader, file=io.StringIO())
-            assert bar.total is None and len(take(bar, 3)) == 3
+            assert bar.total == len(loader) == 15 and len(take(bar, 20)) == 20
             bar.close()
 
 

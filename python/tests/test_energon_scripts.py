@@ -308,14 +308,6 @@ def test_hooks_that_are_never_called_are_errors(texts: str) -> None:
     with pytest.raises(TypeError, match="Builds overrides build_train_datasets"):
         loader_of(texts, Builds())
 
-    class Counts(DefaultTaskEncoder[Any, Any, Any, Any]):
-        def encode_sample(self, sample: Any) -> Any:
-            return {"number": self.current_batch_index}
-
-    with loader_of(texts, Counts()) as loader:
-        with pytest.raises(AttributeError, match="current_batch_index.*seeded for each call"):
-            take(loader, 1)
-
     class Decodes(energon.FileStoreDecoder):
         def decode(self, fname: str, data: Any) -> Any:
             return data

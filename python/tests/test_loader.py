@@ -26,8 +26,8 @@ def test_epochs_and_lengths(texts: str, num_workers: int) -> None:
         second = keys(list(loader))
         assert sorted(sum(second, [])) == sorted(sum(first, [])) and second != first
     with loader_of(texts, num_workers=num_workers, training=True) as loader:
-        with pytest.raises(TypeError, match="not known"):
-            len(loader)
+        assert loader.size is None and loader.batches_left is None
+        assert len(loader) == len(loader.dataset) == len(first)
     with loader_of(texts, training=True, virtual_epoch_length=5) as loader:
         assert len(loader) == 5 == len(list(loader)) == len(list(loader))
 

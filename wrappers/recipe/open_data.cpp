@@ -104,7 +104,8 @@ class Opener {
     if (is_join) {
       dataset.joiner = reference.joiner;
       for (std::size_t i = 0; i < reference.columns.size(); ++i) {
-        dataset.columns.push_back(foreign_column(reference.columns[i], reference.column_yaml.at(i)));
+        dataset.columns.push_back(
+            foreign_column(reference.columns[i], reference.column_yaml.at(i)));
       }
     } else {
       dataset.columns.push_back(foreign_column({.path = reference.path,
@@ -262,8 +263,8 @@ class Opener {
       }
       leaf.length = columns.front()->sample_count();
       leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
-      leaf.dataset = std::make_shared<const JoinedDataset>(reference, std::move(columns), function,
-                                                           identity);
+      leaf.dataset =
+          std::make_shared<const JoinedDataset>(reference, std::move(columns), function, identity);
     });
   }
 
@@ -300,7 +301,15 @@ class Opener {
 }  // namespace
 
 PipelineData open_data(const std::string& path, const DataOptions& options) {
-  const Recipe recipe = load_recipe(path, options.split);
+  Recipe recipe =
+      load_recipe(path, options.split,
+                  {.split_config = options.split_config, .dataset_config = options.dataset_config});
+  for (LeafReference& leaf : recipe.leaves) {
+    leaf.subflavors->update(*options.subflavors);
+    for (JoinColumn& column : leaf.columns) {
+      column.subflavors->update(*options.subflavors);
+    }
+  }
   PipelineData data;
   data.mixing = recipe.mixing;
   Opener opener(options, data);

@@ -27,14 +27,14 @@ struct ForeignDataset {
     std::string path = {};  ///< the folder of the dataset
     std::string split_part = {};
     std::optional<std::string> split_config = std::nullopt;
-    BoxedJson subflavors = {};  ///< of dataset.yaml and the metadatasets; a JSON object
+    BoxedJson subflavors = {};   ///< of dataset.yaml and the metadatasets; a JSON object
     std::string yaml_path = {};  ///< of dataset.yaml; empty if it says nothing but crude samples
     BoxedJson yaml = {};         ///< the entries of dataset.yaml; a JSON object
     bool is_foreign = false;     ///< whether dataset.yaml names what this library does not have
   };
-  std::size_t leaf = 0;      ///< position among the datasets of the recipe
-  std::string path = {};     ///< for a join, the metadataset
-  std::vector<Column> columns = {};  ///< one; for a join, each of its datasets
+  std::size_t leaf = 0;                         ///< position among the datasets of the recipe
+  std::string path = {};                        ///< for a join, the metadataset
+  std::vector<Column> columns = {};             ///< one; for a join, each of its datasets
   std::optional<Joiner> joiner = std::nullopt;  ///< for a join
 };
 
@@ -51,6 +51,12 @@ struct ForeignSamples {
 struct DataOptions {
   /// Split of a metadataset, or part of a dataset; a split in a reference takes precedence.
   std::string split = "train";
+  /// Files in .nv-meta of the dataset itself; unset means dataset.yaml and split.yaml. Only
+  /// prepared datasets have them, metadatasets do not.
+  std::optional<std::string> dataset_config = std::nullopt;
+  std::optional<std::string> split_config = std::nullopt;
+  /// Merged into the subflavors of all samples; these take precedence.
+  BoxedJson subflavors = {};
   /// Options for all tars: cache folder, threads, progress, exclusions. Its split fields and
   /// check_shards are not used.
   OpenOptions open = {};

@@ -122,7 +122,7 @@ SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
       stages.remainder = text_of(*node, "remainder") == "drop"
                              ? BatchOptions::Remainder::kDrop
                              : BatchOptions::Remainder::kSmallerBatch;
-    } else if (type != "Epochize" && type != "Limit") {
+    } else if (type != "Epochize" && type != "Limit" && type != "RepeatEpochs") {
       throw Error(
           ErrorCode::kUnsupported,
           fmt::format("the state belongs to a pipeline with the stage {}: a function of its "

@@ -1,6 +1,7 @@
 #include "wrappers/recipe/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "wrappers/batching/sort_pool.h"
 #include "wrappers/buffers/combine.h"
 #include "wrappers/orders/pipeline_leaf.h"
+#include "wrappers/recipe/epoch_length.h"
 #include "wrappers/recipe/sample_order.h"
 #include "wrappers/recipe/task_encoder.h"
 #include "wrappers/stages/cook.h"
@@ -413,6 +415,28 @@ PipelineFactory val_pipeline(PipelineData data, ValOptions options) {
       assembly.add_limit(*options.limit);
     }
     return assembly.finish();
+  };
+}
+
+PipelineFactory limited_pipeline(PipelineFactory pipeline, std::int64_t length) {
+  return [pipeline = std::move(pipeline), length](const PipelineContext& context) {
+    check_not_negative("the limit", length);
+    const std::int64_t share =
+        share_of(length, context.local_index, context.config.logical_shards_per_rank());
+    return std::make_unique<Limit>(pipeline(context), share);
+  };
+}
+
+PipelineFactory repeated_pipeline(PipelineFactory pipeline, std::optional<double> repetitions,
+                                  bool restarts) {
+  return [pipeline = std::move(pipeline), repetitions, restarts](const PipelineContext& context) {
+    std::unique_ptr<Dataset> inner = pipeline(context);
+    const bool has_fraction = repetitions && *repetitions != std::floor(*repetitions);
+    const std::int64_t pass_length = has_fraction ? nominal_length(*inner) : 0;
+    return std::make_unique<RepeatEpochs>(
+        std::move(inner),
+        RepeatEpochs::Options{
+            .repetitions = repetitions, .pass_length = pass_length, .restarts = restarts});
   };
 }
 

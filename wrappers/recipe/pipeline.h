@@ -6,6 +6,7 @@
 //          [Watchdog]
 //   val:   per leaf SliceOrder (in order); [Concat] -> ReadSamples -> the same -> [Limit] ->
 //          [LogSample] -> [Watchdog]
+//   around either: any number of Limit and RepeatEpochs
 //
 // Stages are composed only here. Their order is Energon's, except that Energon cooks before it
 // blends: here only references are blended and shuffled (docs/pipelines.md).
@@ -94,6 +95,17 @@ PipelineFactory train_pipeline(PipelineData data, TrainOptions options = {});
 
 /// Pipelines for validation: reads the leaves one after the other, in order.
 PipelineFactory val_pipeline(PipelineData data, ValOptions options = {});
+
+/// `pipeline` with epochs of at most `length` batches of the rank, each of which starts it over, as
+/// Energon's LimitDataset does. The factory throws Error (kInvalidArgument) for a negative length.
+PipelineFactory limited_pipeline(PipelineFactory pipeline, std::int64_t length);
+
+/// `pipeline` repeated within one epoch: `repetitions` times, or forever, as Energon's
+/// RepeatDataset does (RepeatEpochs in wrappers/stages/epochs.h). A fraction is that of the
+/// pipeline's nominal_length(). With `restarts` = false, all epochs after the first are empty. The
+/// factory throws Error (kInvalidArgument) for a number out of range.
+PipelineFactory repeated_pipeline(PipelineFactory pipeline, std::optional<double> repetitions,
+                                  bool restarts = true);
 
 /// The same over the data at `path` (wrappers/recipe/open_data.h): a dataset, plain tars, a JSONL
 /// file or a metadataset. Also throw Error like open_data().

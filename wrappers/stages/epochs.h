@@ -76,4 +76,47 @@ class Limit final : public Dataset {
   std::int64_t offset_ = 0;  // emitted in this epoch
 };
 
+/// Repeats the epochs of a stream within one epoch: several times, a fraction of a time, or
+/// forever.
+class RepeatEpochs final : public Dataset {
+ public:
+  struct Options {
+    /// Number of passes in one epoch, not negative; nullopt means forever. With a fraction, such as
+    /// 2.7, the last pass stops after int(0.7 * pass_length) items, and the next epoch continues
+    /// there, as in Energon.
+    std::optional<double> repetitions = std::nullopt;
+    std::int64_t pass_length = 0;  ///< items of a pass of which the fraction is taken
+    bool restarts = true;          ///< false: all epochs after the first are empty
+  };
+
+  /// Takes ownership of `inner`. If a whole pass of an endless repetition yields nothing, the epoch
+  /// ends. Throws Error (kInvalidArgument).
+  RepeatEpochs(std::unique_ptr<Dataset> inner, const Options& options);
+
+  std::optional<Sample> next() override;
+  void next_epoch() override;
+  std::optional<std::int64_t> size() const override;
+  std::int64_t skip(std::int64_t count) override;
+  bool skip_makes_items() const override { return inner_->skip_makes_items(); }
+  Sample restore_sample(const RestoreKey& key) override { return inner_->restore_sample(key); }
+  void check_key(const RestoreKey& key) const override { inner_->check_key(key); }
+  State save_state() const override;
+  Config config() const override;
+
+ private:
+  void check_state(const State& state, std::vector<std::string>& differences) const override;
+  void apply_state(const State& state) override;
+  bool is_over() const;
+  bool begin_pass();
+
+  const std::unique_ptr<Dataset> inner_;
+  const Options options_;
+  std::int64_t whole_passes_ = 0;      // in an epoch; unused without repetitions
+  std::int64_t last_pass_length_ = 0;  // of the partial pass after those; 0 if there is none
+
+  // Saved state.
+  std::int64_t repetition_ = 0;  // complete passes of this epoch
+  std::int64_t taken_ = 0;       // items of this pass
+};
+
 }  // namespace energon

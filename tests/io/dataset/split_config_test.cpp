@@ -132,6 +132,16 @@ TEST_CASE("yaml and json are equivalent", "[io][formats][split]") {
   CHECK(parse_split_yaml("split_parts: {t: [a]}\nexclude:\n", "x").exclude.empty());
 }
 
+TEST_CASE("of two exclude lists the last one counts", "[io][formats][split]") {
+  const auto exclude = [](const std::string& lists) {
+    return parse_split_yaml("split_parts: {t: [a, b]}\n" + lists, "x").exclude;
+  };
+  CHECK(exclude("exclude: []\nexclude: [a, b/3]\n") == Names{"a", "b/3"});
+  CHECK(exclude("exclude: [a]\nexclude: []\n").empty());
+  CHECK(contains(error_of([&] { parse_split_yaml("split_parts: {t: [a], t: [b]}", "x"); }).second,
+                 "occurs twice"));
+}
+
 TEST_CASE("aliases cannot expand a split file far beyond its size", "[io][formats][split]") {
   CHECK(parse_split_yaml("split_parts: {a: &x [a.tar, b.tar], b: *x}\n", "x").parts[1].patterns ==
         Names{"a.tar", "b.tar"});

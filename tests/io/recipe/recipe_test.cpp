@@ -111,6 +111,44 @@ TEST_CASE("a single dataset is a recipe of one leaf", "[io][formats][recipe]") {
         ErrorCode::kNotFound);
 }
 
+TEST_CASE("a dataset may be read with other files in .nv-meta", "[io][formats][recipe]") {
+  const Fixture f;
+  f.folder.write("a/.nv-meta/other.yaml", "subflavors: {other: 2}\n");
+  const energon::RecipeOptions options{.split_config = "split2.yaml",
+                                       .dataset_config = "other.yaml"};
+  const LeafReference leaf = load_recipe(f.folder.file("a"), "train", options).leaves.at(0);
+  CHECK(leaf.subflavors->dump() == R"({"other":2})");
+  CHECK(leaf.split_config == "split2.yaml");
+  const std::string metadataset = f.write("m.yaml", "splits: {train: {path: a}}");
+  for (const std::string& path : {metadataset, f.folder.file("rows.jsonl")}) {
+    CAPTURE(path);
+    CHECK(contains(error_of([&] { load_recipe(path, "train", options); }).second,
+                   "only prepared datasets have a split_config and a dataset_config"));
+  }
+}
+
+TEST_CASE("leaves can be listed although they are missing", "[io][formats][recipe]") {
+  const Fixture f;
+  f.folder.write("a/.nv-meta/dataset.yaml", "__class__: CrudeWebdataset\nsubflavors: {own: 1}\n");
+  const auto list = [&f](const std::string& train) {
+    return load_recipe(f.write("m.yaml", "splits: {train: " + train + "}"), "train",
+                       {.lists_only = true});
+  };
+  const Recipe recipe = list(
+      "{blend: [{path: absent, subflavors: {x: 1}, aux: {y: gone, z: 'filesystem://files'}},"
+      " {path: a}, {join: [{path: a}, {path: absent}], joiner: {__class__: S, __module__: m}}]}");
+  REQUIRE(recipe.leaves.size() == 3);
+  CHECK(recipe.leaves[0].path == f.folder.file("absent"));
+  CHECK(recipe.leaves[0].subflavors->dump() == R"({"x":1})");
+  CHECK(recipe.leaves[0].aux.at(0).path == f.folder.file("gone"));
+  CHECK(recipe.leaves[0].aux.at(1).kind == AuxReference::Kind::kFolder);
+  CHECK(recipe.leaves[1].subflavors->dump() == "{}");
+  CHECK(recipe.leaves[2].columns.at(1).path == f.folder.file("absent"));
+  const auto [code, message] =
+      error_of([&] { load_recipe(f.folder.file("none.yaml"), "train", {.lists_only = true}); });
+  CHECK(code == ErrorCode::kNotFound);
+}
+
 TEST_CASE("weights are normalized by level and multiplied down", "[io][formats][recipe]") {
   const Fixture f;
   f.write_v1("left.yaml", "splits: {train: {datasets: [{path: a}, {path: b}]}}");
