@@ -9,6 +9,7 @@ from .worker_config import WorkerConfig
 
 _STATE = "energon_cpp.state"
 
+SavableDataLoaderState = LoaderState
 AnyState = Union[LoaderState, bytes, Mapping[str, Any]]
 
 

@@ -37,6 +37,7 @@ NB_MODULE(_core, module) {
   energon::python::bind_cook_call(module);
   energon::python::bind_av(module);
   energon::python::bind_recipe(module);
+  energon::python::bind_prepare(module);
   energon::python::bind_job_state(module);
   energon::python::bind_pipeline(module);
   energon::python::bind_loaders(module);

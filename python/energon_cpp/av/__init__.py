@@ -11,8 +11,8 @@ import pickle
 import sys
 from typing import Any, Sequence
 
-from . import _core
-from .media import AVMetadata
+from .. import _core
+from ..media import AVMetadata
 
 __all__ = ["AVData", "AVDecoder", "get_clips_uniform", "get_single_frames_uniform"]
 

@@ -1,0 +1,268 @@
+"""The modules of Megatron-Energon 7.4.1, and the names that each of them has here.
+
+By module, then by the module of this package that defines the names; "" is the package itself.
+Written by python/tools/make_energon_compat.py.
+"""
+
+NAMES: dict[str, dict[str, str]] = {
+    "av": {
+        "": "AVData AVDecoder",
+        "av": "get_clips_uniform get_single_frames_uniform",
+    },
+    "av.av_data": {
+        "": "AVData edataclass",
+    },
+    "av.av_decoder": {
+        "": "AVData AVDecoder",
+        "media": "AVMetadata",
+    },
+    "av.utils": {
+        "": "AVData AVDecoder",
+        "av": "get_clips_uniform get_single_frames_uniform",
+    },
+    "cache": {
+        "": (
+            "CachePool DecodeFileStore DirectLazy FileCacheLazy FileStore FileStoreCachePool "
+            "FileStoreDecoder JsonlFileStore Lazy MockLazy NoCachePool PrimaryFileStore "
+            "SystemFileStore WebdatasetFileStore"
+        ),
+    },
+    "cache.base": {
+        "": (
+            "CachePool edataclass FileStore FileStoreDecoder Lazy MockLazy PrimaryFileStore "
+            "SourceInfo"
+        ),
+        "_file_stores": "add_source_info",
+        "media": "MediaMetadataBase",
+    },
+    "cache.file_cache_pool": {
+        "": "CachePool edataclass FileCacheLazy FileStore FileStoreCachePool Lazy SourceInfo",
+        "_file_stores": "add_source_info",
+    },
+    "cache.file_store": {
+        "": (
+            "DecodeFileStore FileStore FileStoreDecoder JsonlFileStore SourceInfo "
+            "SystemFileStore WebdatasetFileStore"
+        ),
+        "_epath": "EPath",
+        "_prepare": "INDEX_SQLITE_FILENAME MAIN_FOLDER_NAME",
+        "media": "deserialize_media_metadata MediaMetadataBase",
+    },
+    "cache.no_cache": {
+        "": "CachePool DirectLazy edataclass FileStore Lazy MockLazy NoCachePool SourceInfo",
+        "_file_stores": "add_source_info",
+    },
+    "edataclass": {
+        "": "edataclass",
+    },
+    "epathlib": {
+        "_epath": "DEFAULT_PROFILE_NAME EPath",
+    },
+    "epathlib.epath": {
+        "_epath": "DEFAULT_PROFILE_NAME EPath",
+    },
+    "errors": {
+        "": (
+            "FatalSampleError log_exception reraise_exception SampleException SkipSample "
+            "SourceInfo"
+        ),
+        "_handlers": "get_source_info",
+    },
+    "flavors": {
+        "": (
+            "AVData AVDecoder BaseWebdatasetFactory CaptioningSample CrudeJsonlDatasetFactory "
+            "CrudeSample ImageClassificationSample ImageSample InterleavedSample "
+            "MultiChoiceVQASample OCRSample Sample SampleDecoder SavableDataset "
+            "SimilarityInterleavedSample TextSample VidQASample VQAOCRSample VQASample"
+        ),
+    },
+    "flavors.base_dataset": {
+        "": "edataclass FileStore Sample SavableDataset SourceInfo WorkerConfig",
+        "_epath": "EPath",
+        "task_encoder": "T_sample",
+    },
+    "flavors.captioning": {
+        "": "CaptioningSample edataclass Sample",
+        "_epath": "EPath",
+    },
+    "flavors.crude": {
+        "": "CrudeSample",
+        "_epath": "EPath",
+    },
+    "flavors.image": {
+        "": "edataclass ImageSample Sample",
+        "_epath": "EPath",
+    },
+    "flavors.image_classification": {
+        "": "edataclass ImageClassificationSample Sample",
+        "_epath": "EPath",
+    },
+    "flavors.interleaved": {
+        "": "edataclass InterleavedSample Sample",
+        "_epath": "EPath",
+    },
+    "flavors.jsonl": {
+        "": "CrudeJsonlDatasetFactory",
+    },
+    "flavors.jsonl.crude_jsonl_dataset": {
+        "": "CrudeJsonlDatasetFactory CrudeSample FileStore SavableDataset WorkerConfig",
+        "_epath": "EPath",
+        "_prepare": "JsonlPreparator",
+    },
+    "flavors.jsonl.jsonl_prepare": {
+        "_epath": "EPath",
+        "_prepare": "JsonlPreparator",
+    },
+    "flavors.multichoice_vqa": {
+        "": "edataclass MultiChoiceVQASample Sample",
+        "_epath": "EPath",
+    },
+    "flavors.ocr": {
+        "": "edataclass OCRSample Sample",
+        "_epath": "EPath",
+    },
+    "flavors.similarity_interleaved": {
+        "": "edataclass Sample SimilarityInterleavedSample",
+        "_epath": "EPath",
+    },
+    "flavors.text": {
+        "": "edataclass Sample TextSample",
+        "_epath": "EPath",
+    },
+    "flavors.vid_qa": {
+        "": "AVDecoder edataclass Sample VidQASample",
+        "_epath": "EPath",
+    },
+    "flavors.vqa": {
+        "": "edataclass Sample VQASample",
+        "_epath": "EPath",
+    },
+    "flavors.vqa_and_ocr": {
+        "": "edataclass Sample VQAOCRSample",
+        "_epath": "EPath",
+    },
+    "flavors.webdataset": {
+        "": "AVData AVDecoder BaseWebdatasetFactory SampleDecoder",
+    },
+    "flavors.webdataset.base_webdataset": {
+        "": "BaseWebdatasetFactory FileStore SavableDataset WorkerConfig",
+        "_epath": "EPath",
+        "_prepare": "WebdatasetPreparator",
+        "task_encoder": "T_sample",
+    },
+    "flavors.webdataset.config": {
+        "_prepare": (
+            "INDEX_SQLITE_FILENAME INDEX_UUID_FILENAME INFO_JSON_FILENAME INFO_YAML_FILENAME "
+            "MAIN_FOLDER_NAME SPLIT_YAML_FILENAME"
+        ),
+    },
+    "flavors.webdataset.prepare": {
+        "": "edataclass",
+        "_epath": "EPath",
+        "_prepare": (
+            "INDEX_SQLITE_FILENAME INDEX_UUID_FILENAME INFO_JSON_FILENAME INFO_YAML_FILENAME "
+            "MAIN_FOLDER_NAME WebdatasetPreparator"
+        ),
+        "media": "MediaFilterConfig serialize_media_metadata",
+    },
+    "flavors.webdataset.sample_decoder": {
+        "": "FileStoreDecoder SampleDecoder",
+    },
+    "loader": {
+        "": (
+            "BasicDataLoader CachePool get_loader get_savable_loader SavableDataLoader "
+            "SavableDataset WorkerConfig"
+        ),
+    },
+    "media": {
+        "media": (
+            "AVMetadata deserialize_media_metadata ImageMetadata MediaMetadataBase "
+            "MediaMetadataType serialize_media_metadata"
+        ),
+    },
+    "media.extractor": {
+        "": "AVDecoder",
+        "_epath": "EPath",
+        "media": (
+            "ImageMetadata MediaFilterConfig MediaFilterStrategy MediaMetadataBase "
+            "MediaMetadataType"
+        ),
+    },
+    "media.filesystem_prepare": {
+        "_epath": "EPath",
+        "_prepare": "INDEX_SQLITE_FILENAME MAIN_FOLDER_NAME prepare_filesystem_dataset",
+        "media": "MediaFilterConfig serialize_media_metadata",
+    },
+    "media.metadata": {
+        "": "edataclass",
+        "media": (
+            "AVMetadata deserialize_media_metadata ImageMetadata MediaMetadataBase "
+            "MediaMetadataType serialize_media_metadata"
+        ),
+    },
+    "metadataset": {
+        "": "DatasetLoader load_dataset prepare_metadataset traverse_metadataset",
+    },
+    "metadataset.dataset_loader": {
+        "": "DatasetLoader edataclass WorkerConfig",
+        "_epath": "EPath",
+    },
+    "metadataset.loader": {
+        "": "DatasetLoader load_dataset prepare_metadataset traverse_metadataset",
+        "_epath": "EPath",
+    },
+    "rng": {
+        "": "edataclass WorkerConfig",
+        "_random": "SystemRng SystemRngState",
+    },
+    "savable_loader": {
+        "": "BasicDataLoader CachePool edataclass SavableDataLoader SavableDataset WorkerConfig",
+        "_random": "SystemRng SystemRngState",
+        "states": "SavableDataLoaderState",
+    },
+    "source_info": {
+        "": "SourceInfo",
+        "_epath": "EPath",
+        "_file_stores": "add_source_info",
+        "_handlers": "get_source_info",
+    },
+    "task_encoder": {
+        "": (
+            "AugmentTaskEncoder basic_sample_keys Batch batch_list batch_pad_stack batch_stack "
+            "Cooker cooker DefaultTaskEncoder generic_batch get_train_dataset get_val_dataset "
+            "get_val_datasets stateless TaskEncoder"
+        ),
+    },
+    "task_encoder.base": {
+        "": (
+            "AugmentTaskEncoder Batch batch_list batch_pad_stack batch_stack CachePool Cooker "
+            "CrudeSample DecodeFileStore DefaultTaskEncoder edataclass FileStore generic_batch "
+            "PrimaryFileStore Sample SampleDecoder SavableDataset SourceInfo stateless "
+            "TaskEncoder WorkerConfig"
+        ),
+        "_random": "SystemRng",
+        "cooking": "get_failure_tolerance get_stateless",
+        "task_encoder": "T_batch T_encoded_sample T_raw_batch T_sample",
+    },
+    "task_encoder.cooking": {
+        "": "basic_sample_keys Cooker cooker Sample SourceInfo",
+        "task_encoder": "T_sample",
+    },
+    "task_encoder.loader": {
+        "": (
+            "DefaultTaskEncoder get_train_dataset get_val_dataset get_val_datasets load_dataset "
+            "SampleDecoder SavableDataset TaskEncoder WorkerConfig"
+        ),
+        "_epath": "EPath",
+    },
+    "worker": {
+        "": "CachePool log_exception reraise_exception SourceInfo WorkerConfig",
+    },
+    "wrappers": {
+        "": "concat_pad generic_concat homogeneous_concat_mix",
+    },
+    "wrappers.mix_batch_dataset": {
+        "": "concat_pad generic_concat homogeneous_concat_mix SavableDataset WorkerConfig",
+        "task_encoder": "T_batch",
+    },
+}
