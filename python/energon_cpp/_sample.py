@@ -49,7 +49,7 @@ class Item:
 
     @__tags__.setter
     def __tags__(self, tags: Any) -> None:
-        self.__subflavors__ = tags
+        object.__setattr__(self, "__subflavors__", tags)
 
     def __getitem__(self, name: str) -> Any:
         if name == "__tags__":

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs the tests of another project with energon_cpp under the name megatron.energon:
-#   tests/peers/run_their_tests.sh CHECKOUT [OPTIONS OF PYTEST…]
+#   tests/peers/run_their_tests.sh CHECKOUT [FILES AND OPTIONS OF PYTEST…]
 # CHECKOUT: of Megatron-Energon, all its tests; of Megatron-Bridge, its tests of data. Prints how many pass, by file, and each failure with
-# its reason. What is imported and not installed is replaced by stubs (their_tests.py); MEGATRON_LM names a checkout of Megatron-LM, whose
-# megatron.core is then used. PEERS_PYTHON: a Python with the packages, instead of build/python_environment. PYTHONPATH: the folder of the
-# package energon_cpp, instead of build/dev/python/package. Nothing is written into CHECKOUT. No other script runs this.
+# its reason. A name that energon_cpp does not have can be imported and fails when it is used, so that one does not hide the others. Packages
+# that are not installed are replaced by stubs (their_tests.py); MEGATRON_LM names a checkout of Megatron-LM, whose megatron.core is then
+# used. PEERS_PYTHON: a Python with the packages, instead of build/python_environment. PYTHONPATH: the folder of the package energon_cpp,
+# instead of build/dev/python/package. Nothing is written into CHECKOUT. No other script runs this.
 set -euo pipefail
-checkout=$(cd "${1:?usage: run_their_tests.sh CHECKOUT [OPTIONS OF PYTEST…]}" && pwd)
+checkout=$(cd "${1:?usage: run_their_tests.sh CHECKOUT [FILES AND OPTIONS OF PYTEST…]}" && pwd)
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
@@ -30,7 +31,10 @@ else
   echo "$checkout is a checkout of neither Megatron-Energon nor Megatron-Bridge" >&2
   exit 1
 fi
+for argument in "$@"; do
+  [ "${argument#-}" = "$argument" ] && [ -e "$checkout/${argument%%::*}" ] && tests=()
+done
 cd "$checkout"
 export PYTHONPATH=$package:$here:$paths${MEGATRON_LM:+:$MEGATRON_LM}
 exec "$python" -B -m energon_cpp.shim -m pytest -p their_tests -p no:cacheprovider -o addopts= -q --no-header --tb no --show-capture no \
-  --timeout 300 "${tests[@]}" "$@"
+  --timeout 300 --continue-on-collection-errors "${tests[@]}" "$@"

@@ -1,6 +1,8 @@
-"""A plugin of pytest for run_their_tests.sh: stubs of packages that are not installed, and the report."""
+"""A plugin of pytest for run_their_tests.sh: stubs of packages that are not installed, placeholders of names that energon_cpp does not have, and
+the report."""
 
 import collections
+import importlib
 import importlib.abc
 import importlib.machinery
 import os
@@ -8,6 +10,8 @@ import sys
 import types
 import typing
 import unittest.mock
+
+from energon_cpp._energon_names import NAMES
 
 # Packages that are replaced, with all their modules, where they cannot be imported.
 STUBBED = {"diffusers", "flash_attn", "mamba_ssm", "modelopt", "nvidia_resiliency_ext", "transformer_engine", "megatron.core",
@@ -67,6 +71,56 @@ class EmptyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+# --- Placeholders ---
+
+class Absent(type):
+    """Of classes that can be imported and derived from, and fail when they are used."""
+
+    def __call__(cls, *args, **kwargs):
+        raise NotImplementedError(f"energon_cpp has no '{cls.__name__}'")
+
+    def __getattr__(cls, name):
+        raise AttributeError(f"energon_cpp has no '{cls.__name__}', which should have '{name}'")
+
+
+def placeholder_of(module, name):
+    if name.startswith("_"):
+        raise AttributeError(name)
+    made = Absent(name, (), {})
+    setattr(module, name, made)
+    return made
+
+
+def add_placeholders(module):
+    own = vars(module).get("__getattr__")
+
+    def find(name):
+        try:
+            return own(name) if own is not None else placeholder_of(module, name)
+        except AttributeError:
+            return placeholder_of(module, name)
+
+    module.__getattr__ = find
+
+
+class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules of Energon that do not exist. Comes before the finder of energon_cpp, which would refuse them."""
+
+    def find_spec(self, fullname, path, target=None):
+        package, _, name = fullname.partition("megatron.energon.")
+        is_absent = not package and name and name not in NAMES
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if is_absent else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        add_placeholders(module)
+
+
+for module_name in ["energon_cpp", *(f"energon_cpp.{name}" for name in NAMES)]:
+    add_placeholders(importlib.import_module(module_name))
+sys.meta_path.insert(0, AbsentFinder())
 sys.meta_path.insert(0, EmptyFinder())
 sys.meta_path.append(StubFinder())
 if not hasattr(typing, "override"):
