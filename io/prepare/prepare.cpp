@@ -19,8 +19,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "io/concurrency.h"
+#include "io/dataset/brace_pattern.h"
 #include "io/dataset/dataset_info.h"
 #include "io/dataset/prepare_commit.h"
 #include "io/dataset/scan_pipeline.h"
@@ -48,12 +50,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The shards in `folder`, at least one, except those whose name contains a match of a regular
-// expression. Throws Error: kNotFound if there are none, kInvalidArgument for an invalid regular
-// expression and for two shards with the same index name; and like find_shards().
+// The shards called `listed`. Throws Error: kNotFound, kInvalidArgument.
+FoundShards find_listed_shards(const std::string& folder, const std::vector<std::string>& listed) {
+  FoundShards found;
+  found.names = listed;
+  for (const std::string& name : listed) {
+    check_shard_name(name, folder);
+    list_shards({folder + "/" + name});
+  }
+  return found;
+}
+
+// The `listed` shards, or those in `folder`, at least one, except those whose name contains a match
+// of a regular expression. Throws Error: kNotFound if there are none, kInvalidArgument for an
+// invalid regular expression and for two shards with the same index name; and like find_shards().
 FoundShards choose_shards(const std::string& folder,
+                          const std::optional<std::vector<std::string>>& listed,
                           const std::vector<std::string>& exclude_regexes) {
-  FoundShards found = find_shards(folder);
+  FoundShards found = listed ? find_listed_shards(folder, *listed) : find_shards(folder);
   std::vector<std::string>& names = found.names;
   if (names.empty()) {
     throw Error(
@@ -233,7 +247,8 @@ std::string listed_names(const std::vector<std::string>& names) {
 
 std::vector<FirstSample> first_samples(const std::string& folder,
                                        const FirstSamplesOptions& options) {
-  const std::string shard = choose_shards(folder, options.exclude_regexes).names.front();
+  const std::string shard =
+      choose_shards(folder, options.shards, options.exclude_regexes).names.front();
   const std::string path = folder + "/" + shard;
   const FileSource tar(ensure_expanded(path, options.cache_dir));
   try {
@@ -291,9 +306,21 @@ namespace {
 constexpr std::size_t kMaxPartNames = 50;
 
 void validate(const PrepareOptions& options) {
-  if (!options.split_ratios.empty() && !options.split_patterns.empty()) {
+  const int splits = static_cast<int>(!options.split_ratios.empty()) +
+                     static_cast<int>(!options.split_patterns.empty()) +
+                     static_cast<int>(options.split.has_value());
+  if (splits > 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the split is specified by both ratios and patterns; use only one of them");
+                "the split is specified more than once: by ratios, by patterns or by its shards; "
+                "use only one of them");
+  }
+  const std::string& split_name = options.split_config_name;
+  if (split_name.find('/') != std::string::npos ||
+      !(split_name.ends_with(".yaml") || split_name.ends_with(".json"))) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the name of the split config must end in .yaml or .json and must not "
+                            "contain folders, found '{}'",
+                            printable(split_name)));
   }
   if (options.dataset_yaml_name && options.dataset_yaml_name->find('/') != std::string::npos) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -318,8 +345,10 @@ std::vector<std::string> check_samples(const std::string& path, const PrepareOpt
         "a different loader definition exists; to replace it: energon prepare --force-overwrite",
         {.path = file});
   }
-  const std::vector<FirstSample> first = first_samples(
-      path, {.exclude_regexes = options.exclude_regexes, .cache_dir = options.cache_dir});
+  const std::vector<FirstSample> first =
+      first_samples(path, {.shards = options.shards,
+                           .exclude_regexes = options.exclude_regexes,
+                           .cache_dir = options.cache_dir});
   return check_parts_occur(options.samples->field_map, part_names_of(first));
 }
 
@@ -364,6 +393,13 @@ void check_parts_filled(const SplitConfig& split, std::span<const std::string> s
 
 SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptions& options,
                          const std::string& path, std::vector<std::string>& warnings) {
+  if (options.split) {
+    SplitConfig split = *options.split;
+    for (SplitConfig::Part& part : split.parts) {
+      part.patterns = collapse_names(part.patterns);
+    }
+    return split;
+  }
   if (!options.split_patterns.empty()) {
     return split_by_pattern(shards, options.split_patterns);
   }
@@ -373,6 +409,16 @@ SplitConfig choose_split(std::span<const std::string> shards, const PrepareOptio
     return split;
   }
   return split_by_ratio(shards, std::vector<SplitRatio>{{.part = "train", .weight = 1}});
+}
+
+// Serializes the split as Energon does with Python's json.
+std::string to_split_json(const SplitConfig& split) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::object();
+  for (const SplitConfig::Part& part : split.parts) {
+    parts[part.name] = part.patterns;
+  }
+  const nlohmann::ordered_json json = {{"split_parts", parts}, {"exclude", split.exclude}};
+  return json.dump(2, ' ', /*ensure_ascii=*/true);
 }
 
 std::vector<std::string> first_part_names(const ShardScan& scan) {
@@ -404,7 +450,7 @@ class Preparation {
   Preparation(std::string path, const PrepareOptions& options)
       : path_(std::move(path)),
         options_(options),
-        found_(choose_shards(path_, options.exclude_regexes)),
+        found_(choose_shards(path_, options.shards, options.exclude_regexes)),
         names_(found_.names),
         split_(choose_split(names_, options, path_, report_.warnings)),
         file_mode_((mode_of(path_ + "/" + names_.front()) | 0600U) & 0666U),
@@ -548,7 +594,11 @@ class Preparation {
     const std::string info = to_info_json(info_);
     const ShardRecords records(uuid, prepared_set_digest(info, uuid), records_);
     staging_.write_meta_file("shard_record.bin", as_bytes(records.encode()), file_mode_);
-    staging_.write_meta_file("split.yaml", as_bytes(to_split_yaml(split_)), file_mode_);
+    const std::string& split_name = options_.split_config_name;
+    staging_.write_meta_file(
+        split_name,
+        as_bytes(split_name.ends_with(".json") ? to_split_json(split_) : to_split_yaml(split_)),
+        file_mode_);
     if (options_.samples) {
       staging_.write_meta_file(*options_.dataset_yaml_name,
                                as_bytes(dataset_yaml_of(*options_.samples)), file_mode_);

@@ -34,9 +34,18 @@ enum class Existing {
 };
 
 struct PrepareOptions {
-  /// Set at most one of the two; with neither, every shard belongs to "train".
+  /// Names of the shards, relative to the folder, in the order of the dataset. Unset means all
+  /// shards in the folder, sorted.
+  std::optional<std::vector<std::string>> shards = std::nullopt;
+
+  /// Set at most one of the three; with none, every shard belongs to "train". `split` has the names
+  /// of the shards of each part; a part may be empty.
   std::vector<SplitRatio> split_ratios = {};
   std::vector<SplitPattern> split_patterns = {};
+  std::optional<SplitConfig> split = std::nullopt;
+
+  /// Name of the file for the split: .yaml or .json.
+  std::string split_config_name = "split.yaml";
 
   /// Shards whose name contains a match of one of these regular expressions are excluded.
   std::vector<std::string> exclude_regexes = {};
@@ -129,8 +138,9 @@ struct FirstSample {
 };
 
 struct FirstSamplesOptions {
-  std::vector<std::string> exclude_regexes = {};        ///< as PrepareOptions
-  std::optional<std::string> cache_dir = std::nullopt;  ///< as PrepareOptions
+  std::optional<std::vector<std::string>> shards = std::nullopt;  ///< as PrepareOptions
+  std::vector<std::string> exclude_regexes = {};                  ///< as PrepareOptions
+  std::optional<std::string> cache_dir = std::nullopt;            ///< as PrepareOptions
   std::size_t max_samples = 1000;
 };
 

@@ -19,12 +19,11 @@ namespace energon {
 namespace {
 
 // Keys that are applied.
-constexpr std::array<std::string_view, 6> kApplied = {"subflavors",
-                                                      "split_config",
-                                                      "part_filter",
-                                                      "shuffle_over_epochs",
-                                                      "max_samples_per_sequence",
-                                                      "parallel_shard_iters"};
+constexpr std::array<std::string_view, 7> kApplied = {
+    "subflavors",          "tags",
+    "split_config",        "part_filter",
+    "shuffle_over_epochs", "max_samples_per_sequence",
+    "parallel_shard_iters"};
 
 // Keys that define how a typed sample is made from parts.
 constexpr std::array<std::string_view, 13> kOfSamples = {
@@ -135,8 +134,8 @@ class Reader {
       : result_(result), class_(std::move(dataset_class)) {}
 
   void read(const std::string& key, const YamlValue& value) {
-    if (key == "subflavors") {
-      read_subflavors(value);
+    if (key == "subflavors" || key == "tags") {
+      read_subflavors(key, value);
     } else if (key == "split_config") {
       if (!value.is_null()) {
         result_.split_config = value.string();
@@ -189,7 +188,11 @@ class Reader {
   }
 
  private:
-  void read_subflavors(const YamlValue& value) {
+  void read_subflavors(const std::string& key, const YamlValue& value) {
+    if (!subflavors_key_.empty()) {
+      value.fail(fmt::format("is another name of {}: set only one of them", subflavors_key_));
+    }
+    subflavors_key_ = key;
     if (value.is_null()) {
       return;
     }
@@ -246,6 +249,7 @@ class Reader {
   DatasetYaml& result_;
   SettingsReader settings_{result_.samples};
   const DatasetClass class_;
+  std::string subflavors_key_;  // subflavors or tags, whichever the file has
   std::vector<std::string> not_applied_;
 };
 

@@ -146,8 +146,8 @@ class Parser {
     if (!name || name->string() == "Metadataset") {
       return 1;
     }
-    if (name->string() != "MetadatasetV2") {
-      name->fail(fmt::format("must be Metadataset or MetadatasetV2, found '{}'",
+    if (name->string() != "MetadatasetV2" && name->string() != "Recipe") {
+      name->fail(fmt::format("must be Metadataset, MetadatasetV2 or Recipe, found '{}'",
                              printable(name->string())));
     }
     return 2;
@@ -162,7 +162,7 @@ class Parser {
     MetadatasetSplit split{.name = name, .mixing = Mixing::kWeighted, .entries = {}};
     for (const YamlValue& item : list_of(fields.at("datasets"))) {
       const YamlFields entry_fields(
-          item, {"path", "weight", "split_part", "subflavor", "subflavors",
+          item, {"path", "weight", "split_part", "subflavor", "subflavors", "tags",
                  "shuffle_over_epochs_multiplier", "dataset_config", "split_config"});
       MetadatasetEntry entry = read_path_entry(item, entry_fields);
       entry.factor = read_factor(entry_fields, "weight");
@@ -186,7 +186,12 @@ class Parser {
       return split;
     }
     const std::string_view list_key = is_blend ? "blend" : "blend_epochized";
-    const YamlFields fields(value, {list_key, "subset"});
+    std::vector<std::string_view> known{list_key, "subset"};
+    if (is_blend) {
+      known.emplace_back("blend_weight_unit");
+    }
+    const YamlFields fields(value, known);
+    check_weight_unit(fields);
     split.mixing = is_blend ? Mixing::kWeighted : Mixing::kEpochized;
     split.subset = read_subset(fields);
     if (split.subset && split.subset->is_absolute()) {
@@ -199,6 +204,16 @@ class Parser {
     return split;
   }
 
+  static void check_weight_unit(const YamlFields& fields) {
+    const auto unit = fields.find("blend_weight_unit");
+    if (unit && unit->string() != "samples") {
+      unit->fail(
+          fmt::format("must be samples, found '{}'; for shares in other units, see "
+                      "BlendBy::kShare of C++ (docs/pipelines.md)",
+                      printable(unit->string())));
+    }
+  }
+
   // `factor_key` is empty outside a blend.
   MetadatasetEntry read_entry_v2(const YamlValue& value, std::string_view factor_key) {
     const bool is_join = has_key(value, "join");
@@ -207,7 +222,7 @@ class Parser {
                 : std::vector<std::string_view>{"path", "dataset_config", "split_config", "aux",
                                                 "media_filter"};
     known.insert(known.end(),
-                 {"split_part", "subflavors", "shuffle_over_epochs_multiplier", "subset"});
+                 {"split_part", "subflavors", "tags", "shuffle_over_epochs_multiplier", "subset"});
     if (!factor_key.empty()) {
       known.push_back(factor_key);
     }
@@ -250,8 +265,8 @@ class Parser {
 
   JoinColumn read_column(const std::string& name, const YamlValue& value) {
     count_reference(value);
-    const YamlFields fields(
-        value, {"path", "split_part", "subflavors", "dataset_config", "split_config", "nonmatch"});
+    const YamlFields fields(value, {"path", "split_part", "subflavors", "tags", "dataset_config",
+                                    "split_config", "nonmatch"});
     return {.name = name,
             .path = read_path(fields.at("path")),
             .split_part = find_string(fields, "split_part").value_or(""),

@@ -42,7 +42,12 @@ std::optional<std::string> find_config(const YamlFields& fields, std::string_vie
 }
 
 nlohmann::ordered_json read_subflavors(const YamlFields& fields) {
-  const auto value = fields.find("subflavors");
+  const auto tags = fields.find("tags");
+  const auto subflavors = fields.find("subflavors");
+  if (tags && subflavors) {
+    tags->fail("is another name of subflavors: set only one of them");
+  }
+  const auto& value = tags ? tags : subflavors;
   if (!value) {
     return nlohmann::ordered_json::object();
   }

@@ -12,6 +12,16 @@
 Names match those of Megatron-Energon where the meaning is the same.
 """
 
+from . import _energon_modules
+from ._caches import (
+    CachePool,
+    DirectLazy,
+    FileCacheLazy,
+    FileStoreCachePool,
+    Lazy,
+    MockLazy,
+    NoCachePool,
+)
 from ._core import (
     Buffer,
     DeliveredStep,
@@ -40,6 +50,7 @@ from ._errors import (
     WaitTimeoutError,
     WorkerDiedError,
 )
+from ._energon_modules import install_as_megatron_energon
 from ._factories import (
     BaseCoreDatasetFactory,
     BaseWebdatasetFactory,
@@ -51,7 +62,16 @@ from ._factories import (
     JoinedWebdatasetFactory,
     StandardWebdatasetFactory,
 )
+from ._file_stores import (
+    DecodeFileStore,
+    FileStore,
+    JsonlFileStore,
+    PrimaryFileStore,
+    SystemFileStore,
+    WebdatasetFileStore,
+)
 from ._imports import allow_imports
+from ._prepare import prepare_metadataset
 from ._sample import Batch, CrudeSample, DictBatch, Sample, basic_sample_keys, edataclass
 from .av import AVData, AVDecoder
 from .batching import (
@@ -63,28 +83,17 @@ from .batching import (
     generic_concat,
     homogeneous_concat_mix,
 )
-from .cache import (
-    CachePool,
-    DecodeFileStore,
-    DirectLazy,
-    FileCacheLazy,
-    FileStore,
-    FileStoreCachePool,
-    FileStoreDecoder,
-    JsonlFileStore,
-    Lazy,
-    MockLazy,
-    NoCachePool,
-    PrimaryFileStore,
-    SystemFileStore,
-    WebdatasetFileStore,
-)
 from .cooking import Cooker, cooker, stateless
-from .datasets import Dataset, get_train_dataset, get_val_dataset, get_val_datasets
-from .decoder import SampleDecoder
+from .datasets import (
+    Dataset,
+    SavableDataset,
+    get_train_dataset,
+    get_val_dataset,
+    get_val_datasets,
+)
+from .decoder import FileStoreDecoder, SampleDecoder
 from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception
-from .flavors import SavableDataset
 from .loader import get_loader, get_savable_loader
 from .loaders import BasicDataLoader, SavableDataLoader
 from .lookup import get, restore_sample, which_keys, which_step
@@ -209,8 +218,10 @@ __all__ = [
     "get_val_datasets",
     "homogeneous_concat_mix",
     "import_energon_state",
+    "install_as_megatron_energon",
     "load_dataset",
     "log_exception",
+    "prepare_metadataset",
     "reraise_exception",
     "rescale_states",
     "restore_sample",
@@ -220,3 +231,5 @@ __all__ = [
     "which_step",
     "__version__",
 ]
+
+_energon_modules.install()

@@ -15,22 +15,21 @@ from typing import Any, Callable, Generic, Iterable, Mapping, TypeVar, Union
 
 from . import _core
 from ._field_access import field_access, split_field_access
+from ._file_stores import WebdatasetFileStore
+from ._prepare import JsonlPreparator, WebdatasetPreparator
 from ._sample import CrudeSample
 from .decoder import SampleDecoder
 
-T_sample = TypeVar("T_sample", covariant=True)
+_T_sample = TypeVar("_T_sample", covariant=True)
 
 PartFilter = Union[str, "list[str]", Callable[[str], bool]]
-
-#: The folder of a dataset that has its dataset.yaml.
-MAIN_FOLDER_NAME = ".nv-meta"
 
 DEFAULT_DECODER = SampleDecoder()
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 
 
-class BaseCoreDatasetFactory(Generic[T_sample]):
+class BaseCoreDatasetFactory(Generic[_T_sample]):
     """Base class of the others.
 
     Attributes:
@@ -44,7 +43,7 @@ class BaseCoreDatasetFactory(Generic[T_sample]):
     paths: list[Any]
     subflavors: dict[str, Any] | None = None
 
-    def load_sample(self, sample: dict[str, Any]) -> T_sample:
+    def load_sample(self, sample: dict[str, Any]) -> _T_sample:
         """Makes a sample. Override this.
 
         Args:
@@ -58,8 +57,6 @@ class BaseCoreDatasetFactory(Generic[T_sample]):
 
     def as_file_store(self) -> Any:
         """Opens the files of the dataset by name."""
-        from .cache import WebdatasetFileStore
-
         return WebdatasetFileStore(os.fspath(self.path))
 
     def config(self) -> dict[str, Any]:
@@ -69,7 +66,7 @@ class BaseCoreDatasetFactory(Generic[T_sample]):
         return f"{type(self).__name__}({os.fspath(self.path)!r})"
 
 
-class BaseWebdatasetFactory(BaseCoreDatasetFactory[T_sample]):
+class BaseWebdatasetFactory(BaseCoreDatasetFactory[_T_sample], WebdatasetPreparator):
     """A dataset of tars. Subclasses define load_sample().
 
     Args:
@@ -124,7 +121,7 @@ class BaseWebdatasetFactory(BaseCoreDatasetFactory[T_sample]):
         return part_filter
 
 
-class DefaultGenericWebdatasetFactory(BaseWebdatasetFactory[T_sample]):
+class DefaultGenericWebdatasetFactory(BaseWebdatasetFactory[_T_sample]):
     """Makes samples of the class `__sample_type__` from parts that are not decoded.
 
     Args:
@@ -194,7 +191,7 @@ class DefaultGenericWebdatasetFactory(BaseWebdatasetFactory[T_sample]):
             "__sources__": sample.get("__sources__"),
         }
 
-    def load_sample(self, sample: dict[str, Any]) -> T_sample:
+    def load_sample(self, sample: dict[str, Any]) -> _T_sample:
         kind = self.__sample_type__
         return kind(**_taken(kind, self._sample_loader(sample)))  # type: ignore[no-any-return]
 
@@ -202,7 +199,7 @@ class DefaultGenericWebdatasetFactory(BaseWebdatasetFactory[T_sample]):
         return {**super().config(), "subflavors": self.subflavors}
 
 
-class DefaultDecoderWebdatasetFactory(DefaultGenericWebdatasetFactory[T_sample]):
+class DefaultDecoderWebdatasetFactory(DefaultGenericWebdatasetFactory[_T_sample]):
     """Makes samples of the class `__sample_type__` from decoded parts.
 
     Args:
@@ -244,7 +241,7 @@ class DefaultDecoderWebdatasetFactory(DefaultGenericWebdatasetFactory[T_sample])
         self._decoder = decoder if auto_decode else None
         super().__init__(path, **kwargs)
 
-    def load_sample(self, sample: dict[str, Any]) -> T_sample:
+    def load_sample(self, sample: dict[str, Any]) -> _T_sample:
         if self._decoder is not None:
             decoded = self._decoder(sample)
             sample = {name: plain_bytes(value) for name, value in decoded.items()}
@@ -255,7 +252,7 @@ class DefaultDecoderWebdatasetFactory(DefaultGenericWebdatasetFactory[T_sample])
         return {**super().config(), **decoder}
 
 
-class StandardWebdatasetFactory(DefaultDecoderWebdatasetFactory[T_sample]):
+class StandardWebdatasetFactory(DefaultDecoderWebdatasetFactory[_T_sample]):
     """Makes samples of the class `sample_type`: the class of datasets that name no other.
 
     Args:
@@ -264,7 +261,7 @@ class StandardWebdatasetFactory(DefaultDecoderWebdatasetFactory[T_sample]):
         **kwargs: Arguments of DefaultDecoderWebdatasetFactory.
     """
 
-    def __init__(self, path: Any, *, sample_type: type[T_sample], **kwargs: Any) -> None:
+    def __init__(self, path: Any, *, sample_type: type[_T_sample], **kwargs: Any) -> None:
         self.__sample_type__ = sample_type
         super().__init__(path, **kwargs)
 
@@ -300,12 +297,13 @@ class CrudeWebdataset(DefaultDecoderWebdatasetFactory[CrudeSample]):
         )
 
 
-class JoinedWebdatasetFactory(BaseCoreDatasetFactory[T_sample]):
+class JoinedWebdatasetFactory(BaseCoreDatasetFactory[_T_sample]):
     """A join of datasets. Only a base class for type checks: joins are native."""
 
 
-class CrudeJsonlDatasetFactory(BaseCoreDatasetFactory[CrudeSample]):
-    """A JSONL file. Only a base class for type checks: JSONL files are read natively."""
+class CrudeJsonlDatasetFactory(BaseCoreDatasetFactory[CrudeSample], JsonlPreparator):
+    """A JSONL file. Prepares files, and is a base class for type checks: JSONL files are read
+    natively."""
 
     __sample_type__ = CrudeSample
 

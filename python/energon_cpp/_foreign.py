@@ -13,13 +13,13 @@ from typing import Any, Callable, Sequence
 from . import _factories
 from ._errors import InvalidArgumentError
 from ._factories import (
-    MAIN_FOLDER_NAME,
     BaseCoreDatasetFactory,
     CrudeWebdataset,
     StandardWebdatasetFactory,
     plain_bytes,
 )
 from ._imports import Permissions, is_own_module
+from ._prepare import MAIN_FOLDER_NAME
 from ._sample import CrudeSample
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")

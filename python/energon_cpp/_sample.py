@@ -44,7 +44,18 @@ class Item:
         text = f"there is no field '{name}'; fields: {', '.join(self.keys())}"
         raise AttributeError(text, name=name, obj=self)
 
+    @property
+    def __tags__(self) -> Any:
+        """Another name of `__subflavors__`."""
+        return self.__subflavors__
+
+    @__tags__.setter
+    def __tags__(self, tags: Any) -> None:
+        object.__setattr__(self, "__subflavors__", tags)
+
     def __getitem__(self, name: str) -> Any:
+        if name == "__tags__":
+            return self.__tags__
         if name not in _OWN and name not in field_names(self):
             raise KeyError(f"there is no field '{name}'; fields: {', '.join(self.keys())}")
         if name not in _OWN and not _is_set(self, name):
@@ -240,13 +251,15 @@ def url_of(sources: Sequence[SourceInfo]) -> str:
 class CrudeSample(dict[str, Any]):
     """The parts of a sample by name, as they are stored: a dict. It also has the entries `__key__`,
     `__restore_key__`, `__subflavors__` and `__sources__`. `sample["__url__"]`, the path of its
-    shard, is computed on access."""
+    shard, is computed on access; `sample["__tags__"]` is `__subflavors__`."""
 
     __slots__ = ()
 
     def __missing__(self, name: str) -> Any:
         if name == "__url__" and "__sources__" in self:
             return url_of(self["__sources__"])
+        if name == "__tags__" and "__subflavors__" in self:
+            return self["__subflavors__"]
         raise KeyError(name)
 
     def __getattr__(self, name: str) -> Any:
@@ -267,7 +280,7 @@ class DictBatch(dict[str, Any]):
     _own: dict[str, Any]
 
     def __missing__(self, name: str) -> Any:
-        if name in _OWN:
+        if name in _OWN or name == "__tags__":
             try:
                 return self._own_value(name)
             except AttributeError:
@@ -278,7 +291,7 @@ class DictBatch(dict[str, Any]):
         # Called only for attributes that the object does not have.
         if name in self:
             return self[name]
-        if name in _OWN:
+        if name in _OWN or name == "__tags__":
             return self._own_value(name)
         if name.startswith("_"):
             raise AttributeError(name)
@@ -291,6 +304,7 @@ class DictBatch(dict[str, Any]):
             self[name] = value
 
     def _own_value(self, name: str) -> Any:
+        name = "__subflavors__" if name == "__tags__" else name
         try:
             own = object.__getattribute__(self, "_own")
         except AttributeError:

@@ -31,10 +31,19 @@ class Cooker:
         cook: The function.
         has_subflavors: Entries that the subflavors of a dataset must contain; None matches all
             datasets.
+        has_tags: Another name of has_subflavors.
     """
 
     cook: Callable[..., Any]
     has_subflavors: dict[str, Any] | None = None
+    has_tags: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.has_subflavors is None:
+            object.__setattr__(self, "has_subflavors", self.has_tags)
+        elif self.has_tags is not None:
+            raise ValueError("has_tags is another name of has_subflavors: set only one of them")
+        object.__setattr__(self, "has_tags", self.has_subflavors)
 
     @property
     def need_primary(self) -> bool:

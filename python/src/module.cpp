@@ -38,6 +38,7 @@ NB_MODULE(_core, module) {
   energon::python::bind_active_call(module);
   energon::python::bind_av(module);
   energon::python::bind_recipe(module);
+  energon::python::bind_prepare(module);
   energon::python::bind_job_state(module);
   energon::python::bind_pipeline(module);
   energon::python::bind_loaders(module);

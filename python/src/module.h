@@ -16,6 +16,7 @@ void bind_cook_call(nanobind::module_& module);
 void bind_active_call(nanobind::module_& module);
 void bind_av(nanobind::module_& module);
 void bind_recipe(nanobind::module_& module);
+void bind_prepare(nanobind::module_& module);
 void bind_job_state(nanobind::module_& module);
 void bind_pipeline(nanobind::module_& module);
 void bind_loaders(nanobind::module_& module);

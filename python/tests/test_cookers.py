@@ -241,3 +241,36 @@ def test_metadatasets_can_be_inspected(recipe: str) -> None:
         len(sources[0])
     with pytest.raises(TypeError, match="YAML file"):
         energon.load_dataset({"splits": {}})  # type: ignore[arg-type]
+
+
+def test_tags_are_another_name_of_subflavors(texts: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        "__module__: megatron.energon\n__class__: Recipe\nsplits:\n  val:\n"
+        f"    path: {texts}\n    tags: {{kind: text}}\n"
+    )
+
+    def cook(sample: Any) -> energon.TextSample:
+        assert sample["__tags__"] == sample["__subflavors__"] == {"kind": "text"}
+        return energon.TextSample(**energon.basic_sample_keys(sample), text=sample["txt"])
+
+    class Encoder(energon.DefaultTaskEncoder):
+        decoder = None
+        cookers = [energon.Cooker(cook, has_tags={"kind": "text"})]
+
+        def encode_sample(self, sample: Any) -> Any:
+            assert sample.__tags__ == sample["__tags__"] == {"kind": "text"}
+            sample.__tags__ = {"kind": "encoded"}
+            assert sample.__subflavors__ == {"kind": "encoded"}
+            return sample
+
+    with loader_of(str(path), Encoder()) as loader:
+        (batch,) = take(loader, 1)
+    assert len(batch.__tags__) == 4 and batch.__tags__ == batch.__subflavors__
+    with pytest.raises(AttributeError):
+        energon.DictBatch(a=1).__tags__
+    cookers = [energon.Cooker(cook, {"a": 1}), energon.Cooker(cook, has_tags={"a": 1})]
+    assert cookers[0] == cookers[1] and cookers[0].has_tags == cookers[1].has_subflavors == {"a": 1}
+    assert energon.Cooker(cook).has_tags is None
+    with pytest.raises(ValueError, match="has_tags is another name of has_subflavors"):
+        energon.Cooker(cook, {"a": 1}, has_tags={"a": 1})

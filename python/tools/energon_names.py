@@ -24,28 +24,82 @@ class PublicName:
     parameters: list[str] | None
 
 
-def public_names(files: dict[str, str]) -> list[PublicName]:
-    """Returns the public names in `files`, the source text by path, such as "cache/base.py"."""
-    modules = {_module_name(path): ast.parse(text) for path, text in sorted(files.items())}
-    order = sorted(modules, key=lambda module: (module.count("."), module))
-    found: dict[tuple[str, str], str] = {}
-    names: list[PublicName] = []
-    for module in ["", *(module for module in order if module)]:
-        for name in _listed(modules[module]):
+Modules = dict[str, ast.Module]
+
+
+def parse(files: dict[str, str]) -> Modules:
+    """Returns the tree of each module, such as "cache.base" or "" for the package itself, in
+    `files`, the source text by path, such as "cache/base.py"."""
+    return {_module_name(path): ast.parse(text) for path, text in sorted(files.items())}
+
+
+def public_names(modules: Modules) -> list[PublicName]:
+    """Returns the public names of the modules."""
+    return [
+        name
+        for (module, defined), path in _public_paths(modules).items()
+        for name in _with_methods(path, modules[module], defined)
+    ]
+
+
+def names_by_module(modules: Modules) -> dict[str, dict[str, str | None]]:
+    """For each module, the names that can be imported from it and are defined in the package, with
+    the path below which public_names() lists them. A constant, which it does not list, has None."""
+    paths = _public_paths(modules)
+    found: dict[str, dict[str, str | None]] = {}
+    for module, tree in modules.items():
+        names = found[module] = {}
+        for name in sorted(_bound(tree)):
             source = _definition(modules, module, name)
-            if source is None or source in found:
-                continue
-            found[source] = name
-            path = f"{module}.{name}" if module else name
-            names += _with_methods(path, modules[source[0]], source[1])
-    return names
+            if source is not None and not name.startswith("_"):
+                names[name] = paths.get(source)
+    return found
+
+
+def defined_names(tree: ast.Module) -> set[str]:
+    """Classes, functions and constants of a module."""
+    nodes = list(tree.body)
+    for node in nodes:
+        if isinstance(node, (ast.Try, ast.If)):
+            nodes += [*node.body, *node.orelse]
+    return {name for node in nodes for name in _defined_by(node)}
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """What a module defines, and what it imports from its own package."""
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    own = [node for node in imports if node.level or (node.module or "").startswith(PACKAGE)]
+    imported = {alias.asname or alias.name for node in own for alias in node.names}
+    return defined_names(tree) | imported
+
+
+def _defined_by(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.ClassDef, *_FUNCTIONS)):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    return []
+
+
+def _public_paths(modules: Modules) -> dict[tuple[str, str], str]:
+    """By definition (module, name): the first path with which the name is public."""
+    order = sorted(modules, key=lambda module: (module.count("."), module))
+    paths: dict[tuple[str, str], str] = {}
+    for module in ["", *(module for module in order if module)]:
+        for name in listed_names(modules[module]):
+            source = _definition(modules, module, name)
+            if source is not None:
+                paths.setdefault(source, f"{module}.{name}" if module else name)
+    return paths
 
 
 def _module_name(path: str) -> str:
     return path.removesuffix(".py").removesuffix("__init__").strip("/").replace("/", ".")
 
 
-def _listed(tree: ast.Module) -> list[str]:
+def listed_names(tree: ast.Module) -> list[str]:
     """The names in `__all__`, else the classes and functions of the module."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
@@ -55,7 +109,7 @@ def _listed(tree: ast.Module) -> list[str]:
     return sorted((name for name in names if not name.startswith("_")), key=str.lower)
 
 
-def _definition(modules: dict[str, ast.Module], module: str, name: str) -> tuple[str, str] | None:
+def _definition(modules: Modules, module: str, name: str) -> tuple[str, str] | None:
     """Where the name is defined: (module, name there), or None if not in the package."""
     for node in ast.walk(modules[module]):
         if isinstance(node, (ast.ClassDef, *_FUNCTIONS)) and node.name == name:

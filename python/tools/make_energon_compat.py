@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes docs/energon-compat.md: each public name of megatron-energon, and its equivalent here.
+"""Writes docs/energon-compat.md: each public name of megatron-energon, and its equivalent here. Also
+writes python/energon_cpp/_energon_names.py: the names that each module of Energon has here.
 
     python3 python/tools/make_energon_compat.py [--package FOLDER_OR_WHEEL] [--check]
 
 The package is read as text, not imported: a folder that contains `megatron/energon`, a wheel, or by
 default the installed package. energon_compat.json, next to this script, has an entry for each name.
-A name that only one of them has is an error. --check writes nothing, and fails if the document
-differs from the text that would be written.
+A name that only one of them has is an error. --check writes nothing, and fails if one of the two
+files differs from the text that would be written.
 
 The public names are the names in `__all__` of the package and its subpackages, and the classes and
 functions of its other modules that do not begin with an underscore. A class has a line for each of
@@ -21,21 +22,36 @@ import importlib.util
 import json
 import pathlib
 import sys
+import textwrap
 import zipfile
 from typing import Any
 
-from energon_names import PublicName, public_names
+from energon_names import (
+    Modules,
+    PublicName,
+    defined_names,
+    listed_names,
+    names_by_module,
+    parse,
+    public_names,
+)
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENT = HERE.parents[1] / "docs" / "energon-compat.md"
 DATA = HERE / "energon_compat.json"
+PACKAGE = HERE.parent / "energon_cpp"
+TABLE = PACKAGE / "_energon_names.py"
+# Names that modules have here in addition to those of Energon.
+MORE_NAMES = {"cache": ["JsonlFileStore", "WebdatasetFileStore"], "flavors": ["VQAOCRSample"]}
 STATES = ("same", "differs", "absent")
 
 HEAD = """# Names of Megatron-Energon
 
 Each public name of megatron-energon {version}, and its equivalent in `energon_cpp`. Of {total} names, {same} are the same, {differs} differ
 and {absent} are absent. Members of an absent class are neither counted nor listed. A script that uses only names that are the same runs after
-`import energon_cpp as energon`; `megatron.energon.NAME` and `megatron.energon.MODULE.NAME` become `energon.NAME` and `energon.MODULE.NAME`.
+`import energon_cpp as energon`; `megatron.energon.MODULE` becomes `energon_cpp.MODULE`. Each module of Energon has those of its names that
+exist here, including names that it imports from its own package. [python.md](python.md#scripts-written-for-megatron-energon) shows how
+scripts run without any change.
 
 * **same**: the same name, parameters and meaning.
 * **differs**: the name and the parameters exist; the line describes the difference.
@@ -44,6 +60,12 @@ and {absent} are absent. Members of an absent class are neither counted nor list
 Parameters are listed with the names. This file is written by `python/tools/make_energon_compat.py`. General differences are described in
 [python.md](python.md#what-differs-from-energon). `ctest -L peers` compares both packages with the same task encoders over 100 random
 configurations: prepared files, order, keys, the bytes of all fields, exceptions, and the batches after a save and a restore.
+
+Energon's sources after {version}, which are not released, have new names. These exist here: `__class__: Recipe` for `MetadatasetV2`; `tags`
+for `subflavors` in metadatasets and `dataset.yaml`, `Cooker(has_tags=...)`, `sample.__tags__`; `blend_weight_unit: samples`. These are
+absent: weights in other units with `@sample_size_metric` (in C++: `BlendBy::kShare`), weights that change during a run, `filter` of a
+dataset, byte ranges as auxiliary data, Parquet, `Sample(__tags__=...)`, the packages `megatron.energon.recipe` and
+`megatron.energon.dataloader`, and the packing encoder in `task_encoder.multimodal`.
 
 """
 
@@ -152,6 +174,77 @@ def line_of(key: str, names: list[PublicName], entry: dict[str, Any]) -> str:
     return f"| {shown} | {entry['is']} | {why.replace('|', chr(92) + '|')} |"
 
 
+# --- The table of modules ---
+
+TABLE_HEAD = '''"""The modules of Megatron-Energon {version}, and the names that each of them has here.
+
+By module, then by the module of this package that defines the names; "" is the package itself.
+Written by python/tools/make_energon_compat.py.
+"""
+
+NAMES: dict[str, dict[str, str]] = {{
+'''
+
+
+def table_of(theirs: Modules, data: dict[str, dict[str, Any]], version: str) -> str:
+    files = {str(p.relative_to(PACKAGE)): p.read_text("utf-8") for p in PACKAGE.rglob("*.py")}
+    ours = parse(files)
+    text = TABLE_HEAD.format(version=version)
+    for module, names in modules_here(theirs, data, ours).items():
+        homes: dict[str, list[str]] = {}
+        for name in sorted(names, key=lambda name: (name.lower(), name)):
+            homes.setdefault(names[name], []).append(name)
+        text += f'    "{module}": {{\n'
+        text += "".join(line_of_home(home, homes[home]) for home in sorted(homes)) + "    },\n"
+    return text + "}\n"
+
+
+def modules_here(
+    theirs: Modules, data: dict[str, dict[str, Any]], ours: Modules
+) -> dict[str, dict[str, str]]:
+    """By module: its names that exist here, with the module that defines each. Leaves out modules
+    that only import such names."""
+    table: dict[str, dict[str, str]] = {}
+    for module, names in names_by_module(theirs).items():
+        table[module] = {}
+        for name, path in names.items():
+            key = None if path is None else entry_of(path, data)
+            if key is None or data[key]["is"] != "absent":
+                home = home_of(name, ours, is_constant=path is None)
+                table[module] |= {} if home is None else {name: home}
+        defined = {name for name in defined_names(theirs[module]) if not name.startswith("T_")}
+        is_package = any(other.startswith(f"{module}.") for other in theirs)
+        if not is_package and not defined & set(table[module]):
+            table[module] = {}
+    for module, more in MORE_NAMES.items():
+        table[module] |= {name: "" for name in more}
+    kept = {module for module, names in table.items() if module and names}
+    parents = {module.rpartition(".")[0] for module in kept} - {""}
+    return {module: names for module, names in table.items() if module in kept | parents}
+
+
+def home_of(name: str, ours: Modules, is_constant: bool) -> str | None:
+    """The module that defines the name; "" if the package itself has it. None for a constant of
+    Energon that does not exist here."""
+    if name in listed_names(ours[""]):
+        return ""
+    homes = [module for module, tree in ours.items() if name in defined_names(tree)]
+    if len(homes) == 1:
+        return homes[0]
+    if is_constant:
+        return None
+    sys.exit(f"'{name}' must be defined in one module of energon_cpp, found in {homes}")
+
+
+def line_of_home(home: str, names: list[str]) -> str:
+    line = f'        "{home}": "{" ".join(names)}",'
+    if len(line) <= 100:
+        return line + "\n"
+    parts = textwrap.wrap(" ".join(names), 82)
+    quoted = [f'            "{part}{" " if part is not parts[-1] else ""}"' for part in parts]
+    return f'        "{home}": (\n' + "\n".join(quoted) + "\n        ),\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--package", help="a folder or wheel (default: the installed package)")
@@ -159,7 +252,8 @@ def main() -> None:
     options = parser.parse_args()
     version, files = read_package(options.package)
     data = read_data()
-    used = names_by_entry(public_names(files), data)
+    modules = parse(files)
+    used = names_by_entry(public_names(modules), data)
     lines = [line_of(key, used[key], data[key]) for key in used]
     counts = dict.fromkeys(STATES, 0)
     for key, about in used.items():
@@ -168,12 +262,14 @@ def main() -> None:
     head = HEAD.format(version=version, total=sum(counts.values()), **counts)
     text = head + "| name | | reason or difference |\n|---|---|---|\n"
     text += "\n".join(lines) + "\n"
-    if options.check:
-        if not DOCUMENT.exists() or DOCUMENT.read_text("utf-8") != text:
-            sys.exit(f"{DOCUMENT.name} is out of date: run this script without --check")
-        return
-    DOCUMENT.write_text(text, "utf-8")
-    print(f"{len(lines)} lines")
+    written = {DOCUMENT: text, TABLE: table_of(modules, data, version)}
+    for path, content in written.items():
+        if not options.check:
+            path.write_text(content, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != content:
+            sys.exit(f"{path.name} is out of date: run this script without --check")
+    if not options.check:
+        print(f"{len(lines)} lines")
 
 
 if __name__ == "__main__":

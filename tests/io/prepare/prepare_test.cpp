@@ -166,6 +166,35 @@ TEST_CASE("a ratio that leaves split parts without shards is an error or a warni
   CHECK(all.warnings.empty());
 }
 
+TEST_CASE("listed shards are prepared in their order, with the split that is given",
+          "[io][formats][prepare]") {
+  const TempDir folder;
+  for (int i = 0; i < 4; ++i) {
+    folder.write(fmt::format("data-{}.tar", i), make_shard(i, 1));
+  }
+  const PrepareOptions options{
+      .shards = Names{"data-2.tar", "data-0.tar", "data-1.tar"},
+      .split = energon::SplitConfig{.parts = {{"train", {"data-0.tar", "data-1.tar"}},
+                                              {"val", {"data-2.tar"}},
+                                              {"test", {}}}},
+      .split_config_name = "parts.json"};
+  CHECK(prepare_folder(folder.path(), options).shards == 3);
+  CHECK(energon::read_dataset_info(folder.file(".nv-meta"))->shards[0].name == "data-2.tar");
+  CHECK(read_file(folder.file(".nv-meta/parts.json")) ==
+        "{\n  \"split_parts\": {\n    \"train\": [\n      \"data-{0..1}.tar\"\n    ],\n    "
+        "\"val\": [\n"
+        "      \"data-2.tar\"\n    ],\n    \"test\": []\n  },\n  \"exclude\": []\n}");
+  CHECK(!contains(files_below(folder.path()), ".nv-meta/split.yaml"));
+
+  const auto refused = [&](const Names& names) {
+    return error_of([&] { prepare_folder(folder.path(), {.shards = names}); }).first;
+  };
+  CHECK(refused({"data-9.tar"}) == ErrorCode::kNotFound);
+  CHECK(refused({"../data-0.tar"}) == ErrorCode::kInvalidArgument);
+  CHECK(refused({".nv-meta/parts.json"}) == ErrorCode::kInvalidArgument);
+  CHECK(refused({}) == ErrorCode::kNotFound);
+}
+
 TEST_CASE("all bad shards are named with byte and reason, and nothing remains",
           "[io][formats][prepare]") {
   const TempDir folder;
@@ -347,6 +376,10 @@ TEST_CASE("bad options and folders are refused before anything is read", "[io][f
   folder.write("a.tar", make_shard(0, 3));
   CHECK(code({.split_ratios = {{"a", 1}}, .split_patterns = {{"a", "."}}}) ==
         ErrorCode::kInvalidArgument);
+  CHECK(code({.split_ratios = {{"a", 1}}, .split = energon::SplitConfig{}}) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(code({.split_config_name = "split"}) == ErrorCode::kInvalidArgument);
+  CHECK(code({.split_config_name = "../split.yaml"}) == ErrorCode::kInvalidArgument);
   CHECK(code({.split_patterns = {{"a", "*.tar"}}}) == ErrorCode::kInvalidArgument);
   CHECK(code({.exclude_regexes = {"("}}) == ErrorCode::kInvalidArgument);
   CHECK(code({.exclude_regexes = {"a"}}) == ErrorCode::kNotFound);

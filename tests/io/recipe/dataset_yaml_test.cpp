@@ -48,6 +48,9 @@ TEST_CASE("settings of the order in dataset.yaml are read", "[io][formats][datas
   CHECK(yaml.shuffle_over_epochs == ShuffleOverEpochs{.epochs = 3});
   CHECK(yaml.part_filter == std::vector<std::string>{"jpg", "json"});
   CHECK(yaml.warnings.empty());
+  CHECK(parsed("tags: {language: de}\n").subflavors->dump() == R"({"language":"de"})");
+  CHECK_THAT(refused("tags: {}\nsubflavors: {}\n"),
+             Catch::Contains("subflavors is another name of tags: set only one of them, line 2"));
 }
 
 TEST_CASE("null in dataset.yaml differs from an absent key", "[io][formats][dataset_yaml]") {

@@ -91,13 +91,40 @@ TEST_CASE("the class determines the version", "[io][formats][metadataset]") {
   const std::string v1 = "splits: {train: {datasets: [{path: a}]}}\n";
   CHECK(parse_metadataset("__class__: Metadataset\n" + v1, "m.yaml").version == 1);
   CHECK(parse_v2("splits: {train: {path: a}}").version == 2);
-  CHECK(
-      contains(error_text("__class__: CrudeWebdataset\n" + v1),
-               "__class__ must be Metadataset or MetadatasetV2, found 'CrudeWebdataset', line 1"));
+  CHECK(contains(
+      error_text("__class__: CrudeWebdataset\n" + v1),
+      "__class__ must be Metadataset, MetadatasetV2 or Recipe, found 'CrudeWebdataset', line 1"));
   CHECK(contains(error_text("__module__: mine\n" + v1), "__module__ must be megatron.energon"));
   CHECK(contains(error_text("splits: {train: {blend: [{path: a}]}}"),
                  "splits.train.blend is not a known key; known: datasets; the file has version 1 "
                  "unless it sets __class__: MetadatasetV2, line 1"));
+}
+
+TEST_CASE("recipes and tags are other names", "[io][formats][metadataset]") {
+  const std::string recipe =
+      "splits:\n"
+      "  train:\n"
+      "    blend_weight_unit: samples\n"
+      "    blend:\n"
+      "    - {path: a, tags: {kind: x}}\n"
+      "    - {path: b, subflavors: {kind: y}}\n"
+      "  val: {joiner: {__class__: J}, join: [{path: a, tags: {z: 1}}]}\n";
+  const Metadataset file = parse_metadataset("__class__: Recipe\n" + recipe, "m.yaml");
+  CHECK(file.version == 2);
+  const auto& train = file.split("train").entries;
+  CHECK(train[0].subflavors->dump() == R"({"kind":"x"})");
+  CHECK(train[1].subflavors->dump() == R"({"kind":"y"})");
+  const auto& join = std::get<energon::MetadatasetJoin>(file.split("val").entries[0].source);
+  CHECK(join.columns[0].subflavors->dump() == R"({"z":1})");
+  CHECK(parse_metadataset("splits: {train: {datasets: [{path: a, tags: {k: 1}}]}}", "m.yaml")
+            .split("train")
+            .entries[0]
+            .subflavors->dump() == R"({"k":1})");
+  CHECK(contains(error_text("__class__: Recipe\nsplits: {t: {path: a, tags: {}, subflavors: {}}}"),
+                 "splits.t.tags is another name of subflavors: set only one of them"));
+  CHECK(contains(
+      error_text("__class__: Recipe\nsplits: {t: {blend_weight_unit: tokens, blend: [{path: a}]}}"),
+      "splits.t.blend_weight_unit must be samples, found 'tokens'"));
 }
 
 TEST_CASE("blends of version 2 are read", "[io][formats][metadataset]") {
@@ -212,7 +239,7 @@ TEST_CASE("an unknown key is an error with its place and the known keys",
   CHECK(contains(error_text_v2("splits:\n  train:\n    blend:\n    - {path: a}\n"
                                "    - {path: b, wieght: 3}"),
                  "splits.train.blend[1].wieght is not a known key; known: path, dataset_config, "
-                 "split_config, aux, media_filter, split_part, subflavors, "
+                 "split_config, aux, media_filter, split_part, subflavors, tags, "
                  "shuffle_over_epochs_multiplier, "
                  "subset, weight; or join, joiner, line 7"));
   CHECK(contains(error_text_v2("splits: {train: {paht: a}}"), "or blend, blend_epochized, join"));
@@ -227,7 +254,7 @@ TEST_CASE("an unknown key is an error with its place and the known keys",
   CHECK(contains(error_text_v2("splits: {train: {join: [{path: a, subset: {}}], "
                                "joiner: {__class__: C}}}"),
                  "splits.train.join[0].subset is not a known key; known: path, split_part, "
-                 "subflavors, dataset_config, split_config, nonmatch"));
+                 "subflavors, tags, dataset_config, split_config, nonmatch"));
   CHECK(contains(error_text("splits: {t: {datasets: [{path: a, aux: {}}]}}"),
                  "splits.t.datasets[0].aux is not a known key; known: path, weight"));
 }

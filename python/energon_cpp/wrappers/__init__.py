@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import functools
 
-from . import _core
-from ._explained_options import checks_options
-from ._recipe import Wrapper
-from .batching import concat_pad, generic_concat, homogeneous_concat_mix
-from .datasets import Dataset
-from .worker_config import WorkerConfig
+from .. import _core
+from .._explained_options import checks_options
+from .._recipe import Wrapper
+from ..batching import concat_pad, generic_concat, homogeneous_concat_mix
+from ..datasets import Dataset
+from ..worker_config import WorkerConfig
 
 __all__ = [
     "LimitDataset",

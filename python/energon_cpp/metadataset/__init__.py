@@ -8,10 +8,10 @@ import os
 import pathlib
 from typing import Any
 
-from . import _core
-from ._explained_options import checks_options
-from ._file_stores import FileStore, open_store
-from ._shard_paths import path_text
+from .. import _core
+from .._explained_options import checks_options
+from .._file_stores import FileStore, open_store
+from .._shard_paths import path_text
 
 __all__ = [
     "DatasetLoader",

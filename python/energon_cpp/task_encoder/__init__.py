@@ -9,15 +9,20 @@ and torch, which are seeded before each call from the seed and the sample.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Generic, Hashable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Hashable, Sequence, TypeVar
 
-from ._caches import FileStoreCachePool, worker_pool
-from ._explained_options import checks_options
-from ._sample import Batch, basic_sample_keys, field_names
-from .batching import batch_list, batch_pad_stack, batch_stack, generic_batch
-from .cooking import Cooker, cooker, get_failure_tolerance, get_stateless, stateless
-from .decoder import SampleDecoder
-from .worker_config import NOT_ACTIVE, WorkerConfig
+from .._caches import FileStoreCachePool, worker_pool
+from .._explained_options import checks_options
+from .._sample import Batch, basic_sample_keys, field_names
+from ..batching import batch_list, batch_pad_stack, batch_stack, generic_batch
+from ..cooking import Cooker, cooker, get_failure_tolerance, get_stateless, stateless
+from ..decoder import SampleDecoder
+from ..worker_config import NOT_ACTIVE, WorkerConfig
+
+if TYPE_CHECKING:  # at run time, energon_cpp adds them
+    from ..datasets import get_train_dataset as get_train_dataset
+    from ..datasets import get_val_dataset as get_val_dataset
+    from ..datasets import get_val_datasets as get_val_datasets
 
 __all__ = [
     "AugmentTaskEncoder",

@@ -1,5 +1,5 @@
-"""Metadata of images, sound and video, as stored by energon prepare-media. Names and fields match
-Energon's."""
+"""Metadata of images, sound and video, as stored by energon prepare-media, and the filters that
+select media. Names and fields match Energon's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Mapping
 __all__ = [
     "AVMetadata",
     "ImageMetadata",
+    "MediaFilterConfig",
+    "MediaFilterStrategy",
     "MediaMetadataBase",
     "MediaMetadataType",
     "deserialize_media_metadata",
@@ -86,3 +88,33 @@ def deserialize_media_metadata(
     names = {field.name for field in dataclasses.fields(kind)}
     values = json.loads(metadata_json) if metadata_json else {}
     return kind(**{name: value for name, value in values.items() if name in names})
+
+
+class MediaFilterStrategy(str, enum.Enum):
+    """What makes a file an image, sound or video: its extension, its first bytes, or that its name
+    matches a pattern."""
+
+    EXTENSION = "EXTENSION"
+    HEADER = "HEADER"
+    GLOB = "GLOB"
+
+
+@dataclasses.dataclass(frozen=True)
+class MediaFilterConfig:
+    """Selects the parts or files whose metadata is stored. Patterns are for GLOB only."""
+
+    strategy: MediaFilterStrategy
+    patterns: list[str] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def parse(cls, glob: str | None, header: bool, extension: bool) -> "MediaFilterConfig":
+        """Makes a filter of one strategy. `glob` is a list of patterns, separated by commas."""
+        if sum(map(bool, (glob, header, extension))) != 1:
+            raise ValueError("set exactly one of glob, header and extension")
+        if glob:
+            return cls(MediaFilterStrategy.GLOB, glob.split(","))
+        return cls(MediaFilterStrategy.HEADER if header else MediaFilterStrategy.EXTENSION)
+
+    def should_consider_all(self) -> bool:
+        """Whether files with any name may be media."""
+        return self.strategy is MediaFilterStrategy.HEADER

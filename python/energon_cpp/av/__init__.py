@@ -11,9 +11,9 @@ import pickle
 import sys
 from typing import Any, Sequence
 
-from . import _core
-from ._explained_options import checks_options
-from .media import AVMetadata
+from .. import _core
+from .._explained_options import checks_options
+from ..media import AVMetadata
 
 __all__ = ["AVData", "AVDecoder", "get_clips_uniform", "get_single_frames_uniform"]
 

@@ -1,0 +1,191 @@
+"""The modules of Megatron-Energon, below this package and, on request, under their own names.
+
+`energon_cpp.flavors.webdataset` and others have no file. The first import makes them from the table
+in _energon_names.py. Type checkers read stubs, which python/tools/make_module_stubs.py writes when
+the package is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from typing import Any, Callable, Iterator, Sequence, overload
+
+from ._energon_names import NAMES
+
+_PACKAGE = __name__.rpartition(".")[0]
+_ENERGON = "megatron.energon"
+
+# --- Modules that have no file ---
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes modules from the table. Comes before all other finders."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        if package != _PACKAGE or name not in NAMES:
+            return None
+        if _has_file(fullname, path):
+            return None
+        is_package = any(other.startswith(f"{name}.") for other in NAMES)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        name = module.__name__.partition(".")[2]
+        module.__doc__ = f"The names of megatron.energon.{name}."
+        _complete(module)
+        names = " ".join(NAMES[name].values()).split()
+        module.__all__ = sorted(names)  # type: ignore[attr-defined]
+
+
+def _has_file(fullname: str, path: Sequence[str] | None) -> bool:
+    """Whether the module has a file, not only a folder of stubs."""
+    found = importlib.machinery.PathFinder.find_spec(fullname, path)
+    return found is not None and found.origin is not None
+
+
+def install() -> None:
+    """Makes the modules importable. Adds names to modules that have a file."""
+    sys.meta_path.insert(0, _Finder())
+    package = sys.modules[_PACKAGE]
+    for name in NAMES:
+        fullname = f"{_PACKAGE}.{name}"
+        if "." not in name and fullname not in sys.modules:
+            if _has_file(fullname, package.__path__):
+                importlib.import_module(fullname)
+    vars(package)["__getattr__"] = _importer(package)
+    for name in NAMES:
+        module = sys.modules.get(f"{_PACKAGE}.{name}")
+        if module is not None:
+            _complete(module)
+        elif hasattr(package, name):  # the function edataclass
+            value = getattr(package, name)
+            importlib.import_module(f"{_PACKAGE}.{name}")
+            setattr(package, name, value)
+
+
+def _complete(module: types.ModuleType) -> None:
+    """Gives the module the names of the table, and its submodules as attributes."""
+    for home, names in NAMES[module.__name__.partition(".")[2]].items():
+        source = importlib.import_module(f"{_PACKAGE}.{home}" if home else _PACKAGE)
+        for name in names.split():
+            if not hasattr(module, name):
+                setattr(module, name, getattr(source, name))
+    if hasattr(module, "__path__"):
+        vars(module)["__getattr__"] = _importer(module)
+
+
+def _importer(package: types.ModuleType) -> Callable[[str], Any]:
+    """Imports submodules that are used as attributes, as in `energon.flavors.Sample`."""
+
+    def find(name: str) -> Any:
+        fullname = f"{package.__name__}.{name}"
+        if fullname.partition(".")[2] not in NAMES:
+            raise AttributeError(f"module '{package.__name__}' has no attribute '{name}'")
+        return importlib.import_module(fullname)
+
+    return find
+
+
+# --- The package under the name megatron.energon ---
+
+
+def install_as_megatron_energon() -> None:
+    """From now on, `import megatron.energon` imports this package, with all modules that Energon
+    has in common with it. Other packages below `megatron`, such as megatron.core, are found as
+    before. Call this before anything imports megatron.energon.
+
+    Raises:
+        RuntimeError: Energon itself was imported before.
+    """
+    package = sys.modules[_PACKAGE]
+    present = sys.modules.get(_ENERGON)
+    if present is package:
+        return
+    if present is not None:
+        raise RuntimeError(
+            f"{_ENERGON} was imported before, from {getattr(present, '__file__', None)}: call "
+            "install_as_megatron_energon() before anything imports it"
+        )
+    sys.meta_path.insert(0, _AliasFinder())
+    sys.meta_path.append(_NamespaceFinder())
+    for name in ["", *(f".{name}" for name in NAMES)]:
+        if _PACKAGE + name in sys.modules:
+            sys.modules[_ENERGON + name] = sys.modules[_PACKAGE + name]
+    setattr(importlib.import_module("megatron"), "energon", package)
+
+
+class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds megatron.energon.NAME as NAME of this package."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(f"{_ENERGON}."):
+            return None
+        found = importlib.util.find_spec(_own_name(fullname))
+        if found is None:
+            raise ModuleNotFoundError(
+                f"No module named '{fullname}': {_PACKAGE}, which replaces {_ENERGON}, does not "
+                "have it (docs/energon-compat.md)",
+                name=fullname,
+            )
+        is_package = found.submodule_search_locations is not None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(_own_name(spec.name))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state  # the import system has replaced it
+
+
+class _NamespaceFinder(importlib.abc.MetaPathFinder):
+    """Finds the package megatron where no other part of it is installed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != "megatron":
+            return None
+        spec = importlib.machinery.ModuleSpec(fullname, None, is_package=True)
+        spec.submodule_search_locations = _Portions()  # type: ignore[assignment]
+        return spec
+
+
+class _Portions(Sequence[str]):
+    """The folders `megatron` of sys.path, as it is when they are used."""
+
+    def _folders(self) -> list[str]:
+        folders = [os.path.join(entry or os.getcwd(), "megatron") for entry in sys.path]
+        return [folder for folder in folders if os.path.isdir(folder)]
+
+    def __len__(self) -> int:
+        return len(self._folders())
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self._folders()[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders())
+
+
+def _own_name(fullname: str) -> str:
+    return _PACKAGE + fullname.removeprefix(_ENERGON)
