@@ -42,8 +42,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name = module.__name__.partition(".")[2]
         module.__doc__ = f"The names of megatron.energon.{name}."
         _complete(module)
-        names = " ".join(NAMES[name].values()).split()
-        module.__all__ = sorted(names)  # type: ignore[attr-defined]
+        entries = " ".join(NAMES[name].values()).split()
+        names = sorted(entry.partition("=")[0] for entry in entries)
+        module.__all__ = names  # type: ignore[attr-defined]
 
 
 def _has_file(fullname: str, path: Sequence[str] | None) -> bool:
@@ -76,9 +77,10 @@ def _complete(module: types.ModuleType) -> None:
     """Gives the module the names of the table, and its submodules as attributes."""
     for home, names in NAMES[module.__name__.partition(".")[2]].items():
         source = importlib.import_module(f"{_PACKAGE}.{home}" if home else _PACKAGE)
-        for name in names.split():
+        for entry in names.split():
+            name, _, other = entry.partition("=")
             if not hasattr(module, name):
-                setattr(module, name, getattr(source, name))
+                setattr(module, name, getattr(source, other or name))
     if hasattr(module, "__path__"):
         vars(module)["__getattr__"] = _importer(module)
 

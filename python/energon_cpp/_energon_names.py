@@ -1,6 +1,7 @@
 """The modules of Megatron-Energon 7.4.1, and the names that each of them has here.
 
 By module, then by the module of this package that defines the names; "" is the package itself.
+NAME=OTHER is called OTHER where it is defined.
 Written by python/tools/make_energon_compat.py.
 """
 
@@ -302,6 +303,43 @@ NAMES: dict[str, dict[str, str]] = {
             "WorkerConfig"
         ),
         "_epath": "EPath",
+    },
+    "tools": {},
+    "tools.analyze_debug": {
+        "_program": "command=analyze_debug_command",
+    },
+    "tools.info": {
+        "": "BaseCoreDatasetFactory",
+        "_epath": "EPath",
+        "_prepare": "MAIN_FOLDER_NAME",
+        "_program": "command=info_command",
+    },
+    "tools.lint": {
+        "": "get_loader get_val_dataset WorkerConfig",
+        "_epath": "EPath",
+        "_program": "command=lint_command",
+    },
+    "tools.prepare": {
+        "": (
+            "BaseWebdatasetFactory CrudeJsonlDatasetFactory CrudeWebdataset prepare_metadataset "
+            "Sample"
+        ),
+        "_epath": "EPath",
+        "_prepare": "MAIN_FOLDER_NAME",
+        "_program": "command=prepare_command",
+        "media": "MediaFilterConfig",
+    },
+    "tools.prepare_media": {
+        "_epath": "EPath",
+        "_prepare": "prepare_filesystem_dataset WebdatasetPreparator",
+        "_program": "command=prepare_media_command",
+        "media": "MediaFilterConfig",
+    },
+    "tools.preview": {
+        "": "get_loader Sample StandardWebdatasetFactory WorkerConfig",
+        "_epath": "EPath",
+        "_prepare": "MAIN_FOLDER_NAME",
+        "_program": "command=preview_command",
     },
     "worker": {
         "": "CachePool log_exception reraise_exception SourceInfo WorkerConfig",

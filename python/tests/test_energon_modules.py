@@ -25,8 +25,9 @@ def test_modules_have_the_names_of_the_table(module: str) -> None:
     found = importlib.import_module(f"energon_cpp.{module}")
     for home, names in NAMES[module].items():
         source = importlib.import_module(f"energon_cpp.{home}" if home else "energon_cpp")
-        for name in names.split():
-            assert getattr(found, name) is getattr(source, name)
+        for entry in names.split():
+            name, _, other = entry.partition("=")
+            assert getattr(found, name) is getattr(source, other or name)
 
 
 def test_each_name_has_one_object() -> None:
@@ -91,7 +92,8 @@ def test_modules_without_a_file_have_stubs(tmp_path: pathlib.Path) -> None:
         made = [stub for stub in stubs if stub.exists()]
         assert len(made) == 1 - any(file.exists() for file in files)
         for name in " ".join(homes.values()).split() if made else []:
-            assert f" import {name} as {name}\n" in made[0].read_text()
+            name, _, other = name.partition("=")
+            assert f" import {other or name} as {name}\n" in made[0].read_text()
 
 
 # --- As megatron.energon ---
@@ -226,6 +228,18 @@ def test_the_interpreter_ends_well_after_a_failure(tmp_path: pathlib.Path) -> No
 
 
 # --- Other modules ---
+
+
+def test_commands(texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from energon_cpp.tools.info import command as info
+    from energon_cpp.tools.lint import command as lint
+
+    with pytest.raises(SystemExit) as ended:
+        info([texts])
+    assert ended.value.code == 0 and "60" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        lint.main(args=["/nothing"], prog_name="lint", standalone_mode=False)
+    assert ended.value.code == 1 and "no such file" in capsys.readouterr().err
 
 
 def test_system_rng() -> None:

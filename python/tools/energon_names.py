@@ -140,7 +140,8 @@ def _with_methods(path: str, tree: ast.Module, name: str) -> Iterator[PublicName
             if not method.name.startswith("_"):
                 yield PublicName(f"{path}.{method.name}", _parameters(method, is_method=True))
     elif isinstance(node, _FUNCTIONS):
-        yield PublicName(path, _parameters(node, is_method=False))
+        is_command = any("click.command" in ast.unparse(one) for one in node.decorator_list)
+        yield PublicName(path, None if is_command else _parameters(node, is_method=False))
     else:
         yield PublicName(path, None)
 

@@ -41,6 +41,11 @@ DOCUMENT = HERE.parents[1] / "docs" / "energon-compat.md"
 DATA = HERE / "energon_compat.json"
 PACKAGE = HERE.parent / "energon_cpp"
 TABLE = PACKAGE / "_energon_names.py"
+# Names that are others here, with the module that defines them.
+OTHER_NAMES = {
+    f"tools.{tool}.command": ("_program", f"{tool}_command")
+    for tool in ("analyze_debug", "info", "lint", "prepare", "prepare_media", "preview")
+}
 # Names that modules have here in addition to those of Energon.
 MORE_NAMES = {"cache": ["JsonlFileStore", "WebdatasetFileStore"], "flavors": ["VQAOCRSample"]}
 STATES = ("same", "differs", "absent")
@@ -179,6 +184,7 @@ def line_of(key: str, names: list[PublicName], entry: dict[str, Any]) -> str:
 TABLE_HEAD = '''"""The modules of Megatron-Energon {version}, and the names that each of them has here.
 
 By module, then by the module of this package that defines the names; "" is the package itself.
+NAME=OTHER is called OTHER where it is defined.
 Written by python/tools/make_energon_compat.py.
 """
 
@@ -194,27 +200,31 @@ def table_of(theirs: Modules, data: dict[str, dict[str, Any]], version: str) -> 
         homes: dict[str, list[str]] = {}
         for name in sorted(names, key=lambda name: (name.lower(), name)):
             homes.setdefault(names[name], []).append(name)
-        text += f'    "{module}": {{\n'
-        text += "".join(line_of_home(home, homes[home]) for home in sorted(homes)) + "    },\n"
+        lines = "".join(line_of_home(home, homes[home]) for home in sorted(homes))
+        text += f'    "{module}": ' + (f"{{\n{lines}    }},\n" if lines else "{},\n")
     return text + "}\n"
 
 
 def modules_here(
     theirs: Modules, data: dict[str, dict[str, Any]], ours: Modules
 ) -> dict[str, dict[str, str]]:
-    """By module: its names that exist here, with the module that defines each. Leaves out modules
-    that only import such names."""
+    """By module: its names that exist here, with the module that defines each; NAME=OTHER where it
+    has another name there. Leaves out modules that only import such names."""
     table: dict[str, dict[str, str]] = {}
     for module, names in names_by_module(theirs).items():
         table[module] = {}
         for name, path in names.items():
             key = None if path is None else entry_of(path, data)
-            if key is None or data[key]["is"] != "absent":
+            if path in OTHER_NAMES and name == "command":
+                home, other = OTHER_NAMES[path]
+                table[module][f"{name}={other}"] = home
+            elif key is None or data[key]["is"] != "absent":
                 home = home_of(name, ours, is_constant=path is None)
                 table[module] |= {} if home is None else {name: home}
         defined = {name for name in defined_names(theirs[module]) if not name.startswith("T_")}
         is_package = any(other.startswith(f"{module}.") for other in theirs)
-        if not is_package and not defined & set(table[module]):
+        kept_names = {name.partition("=")[0] for name in table[module]}
+        if not is_package and not defined & kept_names:
             table[module] = {}
     for module, more in MORE_NAMES.items():
         table[module] |= {name: "" for name in more}

@@ -32,7 +32,8 @@ def main() -> None:
 
 def imports(home: str, names: str) -> str:
     module = f"energon_cpp.{home}" if home else "energon_cpp"
-    return "".join(f"from {module} import {name} as {name}\n" for name in names.split())
+    pairs = [entry.partition("=") for entry in names.split()]
+    return "".join(f"from {module} import {other or name} as {name}\n" for name, _, other in pairs)
 
 
 if __name__ == "__main__":
