@@ -15,8 +15,8 @@ __all__ = ["SystemRng", "SystemRngState"]
 
 @edataclass
 class SystemRngState:
-    """The states of the generators of torch, NumPy and random; None for a library that is not
-    imported."""
+    """The states of the generators of torch, NumPy and random. The state of a library that is not
+    imported is None."""
 
     torch: Any
     numpy: Any

@@ -380,7 +380,7 @@ void bind_pipeline(nb::module_& module) {
               "Whether a stage calls functions of Python.")
       .def_ro("lengths", &PipelineObject::lengths, "The length of each dataset in samples.")
       .def_ro("sample_types", &PipelineObject::sample_types,
-              "The type of each dataset; empty for crude samples.");
+              "The type of each dataset, or an empty string for crude samples.");
   module.def("open_pipeline", open_pipeline, nb::arg("path"), nb::arg("training"),
              nb::arg("options"), nb::arg("functions"),
              "Opens the data at `path`. The caller keeps `functions` and `options` alive.");

@@ -28,7 +28,7 @@ struct ForeignDataset {
     std::string split_part = {};
     std::optional<std::string> split_config = std::nullopt;
     BoxedJson subflavors = {};   ///< of dataset.yaml and the metadatasets; a JSON object
-    std::string yaml_path = {};  ///< of dataset.yaml; empty if it says nothing but crude samples
+    std::string yaml_path = {};  ///< of dataset.yaml, or empty if it only names crude samples
     BoxedJson yaml = {};         ///< the entries of dataset.yaml; a JSON object
     bool is_foreign = false;     ///< whether dataset.yaml names what this library does not have
   };
