@@ -33,10 +33,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         package, _, name = fullname.partition(".")
         if package != _PACKAGE or name not in NAMES:
             return None
-        if _has_file(fullname, path):
-            return None
-        is_package = any(other.startswith(f"{name}.") for other in NAMES)
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
+        in_file = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if in_file is not None and in_file.origin is not None:  # not only a folder of stubs
+            in_file.loader = _FileLoader(fullname, in_file.origin)
+            return in_file
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=_has_submodules(name))
 
     def exec_module(self, module: types.ModuleType) -> None:
         name = module.__name__.partition(".")[2]
@@ -47,21 +48,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__all__ = names  # type: ignore[attr-defined]
 
 
-def _has_file(fullname: str, path: Sequence[str] | None) -> bool:
-    """Whether the module has a file, not only a folder of stubs."""
-    found = importlib.machinery.PathFinder.find_spec(fullname, path)
-    return found is not None and found.origin is not None
+class _FileLoader(importlib.machinery.SourceFileLoader):
+    """Adds the names of the table to a module that has a file."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        _complete(module)
 
 
 def install() -> None:
     """Makes the modules importable. Adds names to modules that have a file."""
     sys.meta_path.insert(0, _Finder())
     package = sys.modules[_PACKAGE]
-    for name in NAMES:
-        fullname = f"{_PACKAGE}.{name}"
-        if "." not in name and fullname not in sys.modules:
-            if _has_file(fullname, package.__path__):
-                importlib.import_module(fullname)
     vars(package)["__getattr__"] = _importer(package)
     for name in NAMES:
         module = sys.modules.get(f"{_PACKAGE}.{name}")
@@ -75,14 +73,21 @@ def install() -> None:
 
 def _complete(module: types.ModuleType) -> None:
     """Gives the module the names of the table, and its submodules as attributes."""
-    for home, names in NAMES[module.__name__.partition(".")[2]].items():
+    own_name = module.__name__.partition(".")[2]
+    for home, names in NAMES[own_name].items():
         source = importlib.import_module(f"{_PACKAGE}.{home}" if home else _PACKAGE)
         for entry in names.split():
             name, _, other = entry.partition("=")
             if not hasattr(module, name):
                 setattr(module, name, getattr(source, other or name))
-    if hasattr(module, "__path__"):
+    if _has_submodules(own_name):
+        if not hasattr(module, "__path__"):  # a file, not a folder
+            module.__path__ = []
         vars(module)["__getattr__"] = _importer(module)
+
+
+def _has_submodules(name: str) -> bool:
+    return any(other.startswith(f"{name}.") for other in NAMES)
 
 
 def _importer(package: types.ModuleType) -> Callable[[str], Any]:

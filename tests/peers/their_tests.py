@@ -74,7 +74,7 @@ class EmptyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 # --- Placeholders ---
 
 class Absent(type):
-    """The metaclass of classes that can be imported and derived from, but fail when they are used."""
+    """The class of placeholders, which can be imported and derived from, and fail when they are used."""
 
     def __call__(cls, *args, **kwargs):
         raise NotImplementedError(f"energon_cpp has no '{cls.__name__}'")
