@@ -290,7 +290,7 @@ TEST_CASE("Numbers that no job has are refused", "[megatron]") {
              Contains("expected a batch size from 1 to 2^31 - 1"));
   CHECK_THAT(with("/has_workers", false), Contains("exactly one without processes"));
   CHECK_THAT(with("/workers/0/sample_index", (std::int64_t{1} << 42) + 1),
-             Contains("workers[0].sample_index") && Contains("at most what a job can deliver"));
+             Contains("workers[0].sample_index") && Contains("which no job exceeds"));
   CHECK_THAT(with("/workers/0/offset", -1), Contains("expected a non-negative integer"));
 }
 
