@@ -51,8 +51,8 @@ splits:
   train:
     blend:
     - {weight: 2, path: first, subflavors: {label: a}}
-    - {weight: 1, path: second}
-    - {weight: 1, path: second, dataset_config: loaded.yaml, subflavors: {label: c}}
+    - {weight: 1, path: second, subflavors: {label: b, kind: other}}
+    - {weight: 1, path: second, dataset_config: loaded.yaml, subflavors: {label: c, kind: other}}
 """
 JOIN = """__module__: megatron.energon
 __class__: MetadatasetV2
@@ -116,30 +116,31 @@ def make_data(program: str, folder: pathlib.Path) -> None:
     prepare(program, folder / "join.yaml")
 
 
-def deliver(folder: pathlib.Path, package: str, recipes: list[str], **more: str) -> Any:
-    results = folder / f"{package}.{len(more)}.json"
-    environment = {**os.environ, "PEER_PACKAGE": package, "PEER_RECIPES": " ".join(recipes)}
+def deliver(folder: pathlib.Path, package: str, recipes: list[str]) -> Any:
+    results = folder / f"{package}.json"
     command = [sys.executable, "-B", str(HERE / "foreign_side.py"), str(folder), str(results)]
+    environment = {**os.environ, "PEER_PACKAGE": package}
     done = subprocess.run(
-        command, env={**environment, **more}, capture_output=True, text=True, timeout=600
+        command + recipes, env=environment, capture_output=True, text=True, timeout=900
     )
     if not results.exists():
         sys.exit(f"{package}: no results\n{done.stdout}\n{done.stderr}")
     return json.loads(results.read_text())
 
 
-def compare(ours: Any, theirs: Any, what: str) -> int:
+def compare(ours: Any, theirs: Any) -> int:
+    """The number of differences, which are printed."""
     failures = 0
     for name in theirs:
         for part, mine, other in zip(("first", "restored"), ours[name], theirs[name]):
             for number, (one, two) in enumerate(zip(mine, other, strict=True)):
                 if one != two:
                     failures += 1
-                    print(f"{what}, {name}: {part} batch {number} differs:\n  {one}\n  {two}")
+                    print(f"{name}: {part} batch {number} differs:\n  {one}\n  {two}")
                     break
         if ours[name][0][5:] != ours[name][1]:
             failures += 1
-            print(f"{what}, {name}: the batches after the restore differ")
+            print(f"{name}: the batches after the restore differ")
     return failures
 
 
@@ -150,7 +151,7 @@ def main() -> None:
         folder = pathlib.Path(name)
         make_data(program, folder)
         theirs = deliver(folder, "megatron.energon", recipes)
-        failures = compare(deliver(folder, "energon_cpp", recipes), theirs, "our classes")
+        failures = compare(deliver(folder, "energon_cpp", recipes), theirs)
     print(f"{len(theirs)} runs, {failures} differ")
     sys.exit(1 if failures else 0)
 

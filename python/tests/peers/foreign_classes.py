@@ -4,6 +4,7 @@ one that PEER_PACKAGE names. Written as users of Megatron-Energon write them."""
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pickle
 import re
@@ -63,7 +64,8 @@ class Encoder(energon.DefaultTaskEncoder):  # type: ignore[misc,type-arg]
         fields = {name: [getattr(sample, name, None)] for name in names}
         own = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
         made = {name: getattr(sample, name) for name in own}
-        return {**made, "kind": type(sample).__name__, **fields}
+        labels = json.dumps(sample.__subflavors__, sort_keys=True)
+        return {**made, "kind": type(sample).__name__, "labels": labels, **fields}
 
 
 def join_both(chat: Any, words: Any) -> Any:

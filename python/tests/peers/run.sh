@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Runs the comparison with Megatron-Energon: run.sh ENVIRONMENT PROGRAM [OPTIONS…]. PEERS_PYTHON: a Python that has
-# megatron-energon, instead of the environment that python/make_environment.sh makes. Exit code 77 where there is none.
+# Runs the comparison with Megatron-Energon: run.sh ENVIRONMENT PROGRAM [OPTIONS…], or with --foreign as the option the one of foreign
+# sample types. PEERS_PYTHON: a Python that has megatron-energon, instead of the environment that python/make_environment.sh makes. Exit
+# code 77 where there is none.
 set -euo pipefail
 python=${PEERS_PYTHON:-${1:?usage: run.sh ENVIRONMENT PROGRAM [OPTIONS…]}/bin/python}
 shift
 if ! "$python" -c "import energon_cpp, megatron.energon, PIL, yaml" > /dev/null 2>&1; then
   echo "SKIPPED: $python is missing, or cannot import energon_cpp and megatron-energon (python/make_environment.sh FOLDER peers)"
   exit 77
+fi
+if [ "${2:-}" = --foreign ]; then
+  exec "$python" -B "$(dirname "$0")/compare_foreign.py" "$1"
 fi
 exec "$python" -B "$(dirname "$0")/compare_with_energon.py" "$@"
