@@ -36,8 +36,8 @@ Mapping merge_columns(std::vector<JoinedColumn> columns);
 class JoinedDataset final : public LeafDataset, public std::enable_shared_from_this<JoinedDataset> {
  public:
   /// `reference` must be of kind kJoin; `columns` are its opened datasets, in its order. Reads the
-  /// whole join index once. `loaded_by` as in WebdatasetOptions. Throws Error: kInvalidArgument if the join is not prepared,
-  /// kCorruptData if the index does not fit the datasets, kIo.
+  /// whole join index once. `loaded_by` as in WebdatasetOptions. Throws Error: kInvalidArgument if
+  /// the join is not prepared, kCorruptData if the index does not fit the datasets, kIo.
   JoinedDataset(const LeafReference& reference,
                 std::vector<std::shared_ptr<const Webdataset>> columns, JoinFunction function,
                 std::string loaded_by = {});

@@ -91,11 +91,11 @@ class SettingsReader {
   void finish(const DatasetClass& dataset_class) {
     const bool is_foreign_type = settings_.type_name && !settings_.type;
     if (!settings_.type_name && !dataset_class.is_standard()) {
-      settings_.type_name = dataset_class.is_foreign() ? full_name(dataset_class.module,
-                                                                   dataset_class.name)
-                                                       : dataset_class.name;
-      settings_.type = dataset_class.is_crude() ? SampleType::kCrude
-                                                : sample_type_of_class(dataset_class.name);
+      settings_.type_name = dataset_class.is_foreign()
+                                ? full_name(dataset_class.module, dataset_class.name)
+                                : dataset_class.name;
+      settings_.type =
+          dataset_class.is_crude() ? SampleType::kCrude : sample_type_of_class(dataset_class.name);
     }
     settings_.is_foreign = settings_.is_foreign || is_foreign_type || settings_.sample_loader ||
                            dataset_class.is_foreign();

@@ -3,8 +3,8 @@
 // In Energon the file names the class that makes samples, and any of its constructor arguments. As
 // in Energon, values in the file override the loader's options. Samples are plain parts unless
 // typed samples are requested (typed_samples_of()), so settings of typed samples are stored as
-// written, with a warning that they are not applied. An unknown key is an error, unless the class is
-// not Energon's: then it may be an argument of that class.
+// written, with a warning that they are not applied. An unknown key is an error, unless the class
+// is not Energon's: then it may be an argument of that class.
 
 #pragma once
 
@@ -23,7 +23,8 @@ namespace energon {
 
 /// The file's settings of typed samples, as written. typed_samples_of() validates them.
 struct SampleSettings {
-  std::string path = {};  ///< path of the file; empty for the content that prepare() writes
+  /// Path of the file. Empty if there is no file, or only the one that prepare() writes.
+  std::string path = {};
   /// The class of sample_type, or of the dataset in older files; includes the module unless it is
   /// Energon's.
   std::optional<std::string> type_name = std::nullopt;

@@ -180,7 +180,7 @@ class DefaultGenericWebdatasetFactory(BaseWebdatasetFactory[T_sample]):
             if unknown:
                 name = self.__sample_type__.__name__
                 raise ValueError(
-                    f"field_map has '{unknown[0]}', which is no field of {name}; fields: "
+                    f"field_map has '{unknown[0]}', which {name} does not have; fields: "
                     f"{', '.join(name for name in known if name not in _OWN)}"
                 )
 

@@ -302,7 +302,7 @@ def _check(factory: Any, place: str) -> None:
 
 
 def _inherited(kind: type, name: str) -> Any:
-    """The method of the last class that is not the user's; None if it has none."""
+    """The method of the library's class, or None."""
     for base in kind.__mro__:
         if is_own_module(base.__module__):
             return getattr(base, name, None)

@@ -72,7 +72,7 @@ class Permissions:
         return [entry for entry in self.allowed if isinstance(entry, str) and _is_module(entry)]
 
     def _folders(self) -> list[str]:
-        """Entries that are no module names, such as "./data" and objects of pathlib."""
+        """Entries that are not names of modules, such as "./data" and objects of pathlib."""
         others = [e for e in self.allowed if not (isinstance(e, str) and _is_module(e)) and e != "*"]
         return [os.path.realpath(path_text(entry)) for entry in others]
 
@@ -97,7 +97,7 @@ class Permissions:
         """The class or function `name` of `module`.
 
         Args:
-            module: Its module; empty if the file names none.
+            module: Its module, or an empty text if the file has none.
             name: Its name in the module.
             place: The file that names it, for messages.
             kind: "class" or "function".

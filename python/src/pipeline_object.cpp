@@ -193,8 +193,8 @@ auto foreign_function(nb::handle function, Loaders& loaders) {
 }
 
 void set_loaders(const Loaders& loaders, TensorKind tensors, PipelineData& data) {
-  const auto raw = std::make_shared<const ItemMaker>(tensors, AvKind::kBytes,
-                                                     std::vector<std::string>());
+  const auto raw =
+      std::make_shared<const ItemMaker>(tensors, AvKind::kBytes, std::vector<std::string>());
   for (const auto& [leaf, function] : loaders) {
     data.leaves.at(leaf).load = load_function(function, raw);
   }

@@ -575,7 +575,7 @@ def test_classes_that_cannot_be_used(dataset: Any) -> None:
     assert "ChatWebdataset cannot be made: TypeError" in refusal(dataset(text), **allowed)
     assert "overrides build, which nothing calls" in refusal(dataset(chat("OwnOrder")), **allowed)
     text = chat().replace("imgs:", "pictures:")
-    assert "'pictures', which is no field of ChatSample" in refusal(dataset(text), **allowed)
+    assert "'pictures', which ChatSample does not have" in refusal(dataset(text), **allowed)
     with opened(dataset(chat("NothingWebdataset")), **allowed) as loader:  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="NothingWebdataset returned None; raise SkipSample"):
             take(loader, 1)

@@ -70,7 +70,7 @@ struct PipelineLeaf {
   /// A function of the program that makes the samples, instead of the decoder and `typed`
   /// (DataOptions::foreign); for a join, from a mapping with the parts of each dataset.
   LoadFunction load = nullptr;
-  bool loads_crude = false;  ///< whether cookers, if there are any, take what `load` returns
+  bool loads_crude = false;        ///< whether cookers, if there are any, take what `load` returns
   StoreFactory primary = nullptr;  ///< the dataset's own files; null means no access by name
   std::map<std::string, StoreFactory> aux = {};
 };

@@ -104,7 +104,8 @@ class Opener {
     if (is_join) {
       dataset.joiner = reference.joiner;
       for (std::size_t i = 0; i < reference.columns.size(); ++i) {
-        dataset.columns.push_back(foreign_column(reference.columns[i], reference.column_yaml.at(i)));
+        dataset.columns.push_back(
+            foreign_column(reference.columns[i], reference.column_yaml.at(i)));
       }
     } else {
       dataset.columns.push_back(foreign_column({.path = reference.path,
@@ -262,8 +263,8 @@ class Opener {
       }
       leaf.length = columns.front()->sample_count();
       leaf.primary = webdataset_store(columns.front()->shards().dataset_path);
-      leaf.dataset = std::make_shared<const JoinedDataset>(reference, std::move(columns), function,
-                                                           identity);
+      leaf.dataset =
+          std::make_shared<const JoinedDataset>(reference, std::move(columns), function, identity);
     });
   }
 

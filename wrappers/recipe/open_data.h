@@ -28,13 +28,14 @@ struct ForeignDataset {
     std::string split_part = {};
     std::optional<std::string> split_config = std::nullopt;
     BoxedJson subflavors = {};  ///< of dataset.yaml and the metadatasets; a JSON object
-    std::string yaml_path = {};  ///< of dataset.yaml; empty if it says nothing but crude samples
-    BoxedJson yaml = {};         ///< the entries of dataset.yaml; a JSON object
-    bool is_foreign = false;     ///< whether dataset.yaml names what this library does not have
+    /// Path of dataset.yaml. Empty if there is no file, or only the one that prepare() writes.
+    std::string yaml_path = {};
+    BoxedJson yaml = {};      ///< the entries of dataset.yaml; a JSON object
+    bool is_foreign = false;  ///< whether dataset.yaml names what this library does not have
   };
-  std::size_t leaf = 0;      ///< position among the datasets of the recipe
-  std::string path = {};     ///< for a join, the metadataset
-  std::vector<Column> columns = {};  ///< one; for a join, each of its datasets
+  std::size_t leaf = 0;                         ///< position among the datasets of the recipe
+  std::string path = {};                        ///< for a join, the metadataset
+  std::vector<Column> columns = {};             ///< one; for a join, each of its datasets
   std::optional<Joiner> joiner = std::nullopt;  ///< for a join
 };
 

@@ -234,7 +234,9 @@ ReplaceFunction Assembly::add_reading(SampleOrder order) {
 // samples.
 void Assembly::add_cooking(ReplaceFunction replace) {
   const TaskEncoder& encoder = encoding_.encoder;
-  const auto any_leaf = [&](auto&& predicate) { return std::ranges::any_of(data_.leaves, predicate); };
+  const auto any_leaf = [&](auto&& predicate) {
+    return std::ranges::any_of(data_.leaves, predicate);
+  };
   const bool is_typed = any_leaf([](const PipelineLeaf& leaf) { return leaf.typed.has_value(); });
   const bool is_loaded = any_leaf([](const PipelineLeaf& leaf) { return leaf.load != nullptr; });
   if (!is_typed && !is_loaded && !encoder.decoder && encoder.cookers.empty()) {

@@ -40,8 +40,9 @@ class TypedSampleMaker {
 Mapping parts_by_column(std::vector<JoinedColumn> columns);
 
 /// A function that converts the samples of each leaf to PipelineLeaf::typed (if unset, only decodes
-/// their parts; not called for leaves with PipelineLeaf::load), and passes the result to `next`, if there is one. Throws Error (kInvalidArgument)
-/// for an unknown image mode and wrong field maps, with the leaf.
+/// their parts; not called for leaves with PipelineLeaf::load), and passes the result to `next`, if
+/// there is one. Throws Error (kInvalidArgument) for an unknown image mode and wrong field maps,
+/// with the leaf.
 MapFunction typed_samples(const SampleDecoderOptions& options,
                           const std::vector<PipelineLeaf>& leaves, MapFunction next = nullptr);
 

@@ -153,10 +153,10 @@ TEST_CASE("expressions that YAML would misread are quoted", "[io][typed_yaml]") 
 
 TEST_CASE("the entries of a class outside the library are kept", "[io][typed_yaml]") {
   const TempDir folder;
-  const std::string path = folder.write(
-      ".nv-meta/dataset.yaml",
-      "__module__: my.data\n__class__: MyCrudeWebdataset\nspec: {sizes: [1, null]}\n"
-      "subflavors: {a: b}\n");
+  const std::string path =
+      folder.write(".nv-meta/dataset.yaml",
+                   "__module__: my.data\n__class__: MyCrudeWebdataset\nspec: {sizes: [1, null]}\n"
+                   "subflavors: {a: b}\n");
   const DatasetYaml yaml = energon::read_dataset_yaml(folder.path(), std::nullopt);
   CHECK(yaml.samples.is_foreign);
   CHECK(yaml.samples.type_name == "my.data.MyCrudeWebdataset");

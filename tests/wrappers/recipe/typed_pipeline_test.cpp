@@ -215,17 +215,16 @@ TEST_CASE("a function of the program makes the samples of a class that the libra
   options.foreign =
       [&](const energon::ForeignDataset& dataset) -> std::optional<energon::ForeignSamples> {
     asked.push_back(dataset);
-    return energon::ForeignSamples{
-        .load =
-            [](Sample sample, energon::CallContext&) {
-              // Keys and sources need not be copied.
-              Sample made;
-              made.set("own", std::string(sample.bytes("txt").text()));
-              return made;
-            },
-        .is_crude = true,
-        .parts = {Names{"txt"}},
-        .identity = "my.data.MyWebdataset"};
+    return energon::ForeignSamples{.load =
+                                       [](Sample sample, energon::CallContext&) {
+                                         // Keys and sources need not be copied.
+                                         Sample made;
+                                         made.set("own", std::string(sample.bytes("txt").text()));
+                                         return made;
+                                       },
+                                   .is_crude = true,
+                                   .parts = {Names{"txt"}},
+                                   .identity = "my.data.MyWebdataset"};
   };
   ValOptions val;
   val.task_encoder.cookers = {{.cook = [](Sample crude, CookContext&) {
