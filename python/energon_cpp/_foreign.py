@@ -67,7 +67,7 @@ class ForeignSamples:
         loader: Any = loaders[0]
         if joiner is not None:
             loader = JoinLoader(loaders, [column["name"] for column in columns], joiner)
-        is_crude = loader.sample_type is CrudeSample
+        is_crude = _is_crude(loader.sample_type)
         spec = self._make_spec(loader, is_crude)
         self._kept.append(spec)
         return {
@@ -290,10 +290,18 @@ def _name_of(kind: Any) -> str:
     return f"{getattr(kind, '__module__', type(kind).__module__)}.{name}"
 
 
+def _is_crude(sample_type: Any) -> bool:
+    """Whether it is the class CrudeSample, also the one of the real package of Energon."""
+    name = getattr(sample_type, "__qualname__", "")
+    return name == "CrudeSample" and is_own_module(sample_type.__module__)
+
+
 def _check(factory: Any, place: str) -> None:
     """Raises InvalidArgumentError for methods that nothing would call."""
     kind = type(factory)
-    found = [name for name in _NATIVE if getattr(kind, name, None) is not _inherited(kind, name)]
+    if not any(is_own_module(base.__module__) for base in kind.__mro__):
+        return  # a class that need not know of pipelines
+    found = [name for name in _NATIVE if _is_overridden(kind, name)]
     if found:
         raise InvalidArgumentError(
             f"{place}: {_name_of(kind)} overrides {', '.join(found)}, which nothing calls: shards "
@@ -301,12 +309,9 @@ def _check(factory: Any, place: str) -> None:
         )
 
 
-def _inherited(kind: type, name: str) -> Any:
-    """The method of the library's class, or None."""
-    for base in kind.__mro__:
-        if is_own_module(base.__module__):
-            return getattr(base, name, None)
-    return getattr(kind, name, None)  # a class of its own, which need not know of pipelines
+def _is_overridden(kind: type, name: str) -> bool:
+    owners = [base for base in kind.__mro__ if name in vars(base)]
+    return bool(owners) and not is_own_module(owners[0].__module__)
 
 
 def _merge_subflavors(factory: Any, subflavors: dict[str, Any]) -> None:

@@ -55,17 +55,20 @@ class PictureSample(energon.Sample):  # type: ignore[misc,name-defined]
     place: Any = None
 
 
-class Encoder(energon.DefaultTaskEncoder):  # type: ignore[misc,type-arg]
+def encoder_over(package: Any) -> Any:
     """Makes dicts of the samples of all kinds. Lists keep their values from being stacked."""
 
-    @energon.stateless
-    def encode_sample(self, sample: Any) -> Any:
-        names = ("conversation", "imgs", "picture", "words", "place", "text", "image", "caption")
-        fields = {name: [getattr(sample, name, None)] for name in names}
-        own = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
-        made = {name: getattr(sample, name) for name in own}
-        labels = json.dumps(sample.__subflavors__, sort_keys=True)
-        return {**made, "kind": type(sample).__name__, "labels": labels, **fields}
+    class Encoder(package.DefaultTaskEncoder):  # type: ignore[misc]
+        @package.stateless
+        def encode_sample(self, sample: Any) -> Any:
+            names = ("conversation", "imgs", "picture", "words", "place", "text", "image", "caption")
+            fields = {name: [getattr(sample, name, None)] for name in names}
+            own = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
+            made = {name: getattr(sample, name) for name in own}
+            labels = json.dumps(sample.__subflavors__, sort_keys=True)
+            return {**made, "kind": type(sample).__name__, "labels": labels, **fields}
+
+    return Encoder()
 
 
 def join_both(chat: Any, words: Any) -> Any:

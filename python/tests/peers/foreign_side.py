@@ -1,5 +1,5 @@
-"""Delivers batches of one of the packages: foreign_side.py DATA RESULTS RECIPE..., with PEER_PACKAGE
-set to its name.
+"""Delivers batches of one of the packages: foreign_side.py PACKAGE DATA RESULTS RECIPE..., with
+PEER_PACKAGE set to the one that the classes are over.
 
 RESULTS is JSON: for each recipe the first batches, and those after a save in the middle."""
 
@@ -36,7 +36,7 @@ def loader_over(energon: Any, encoder: Any, path: pathlib.Path, workers: int) ->
         # Energon cannot restore a buffer of joined samples.
         shuffle_buffer_size=None if path.name == "join.yaml" else 7,
         max_samples_per_sequence=5,
-        task_encoder=encoder(),
+        task_encoder=encoder,
         **given,
     )
     loader = energon.get_savable_loader(dataset)
@@ -56,20 +56,20 @@ def take(loop: Any, count: int, is_join: bool) -> list[Any]:
 
 
 def main() -> None:
-    data, results = map(pathlib.Path, sys.argv[1:3])
-    energon = importlib.import_module(os.environ["PEER_PACKAGE"])
-    encoder = importlib.import_module("foreign_classes").Encoder
-    names = sys.argv[3:]
+    data, results = map(pathlib.Path, sys.argv[2:4])
+    energon = importlib.import_module(sys.argv[1])
+    encoder_over = importlib.import_module("foreign_classes").encoder_over
+    names = sys.argv[4:]
     found: dict[str, Any] = {}
     for name in names:
         for workers in (0, 2):
-            loader = loader_over(energon, encoder, data / name, workers)
+            loader = loader_over(energon, encoder_over(energon), data / name, workers)
             loop = iter(loader)
             is_join = name == "join.yaml"
             batches = take(loop, 5, is_join)
             state = pickle.loads(pickle.dumps(loader.save_state_rank()))
             batches += take(loop, 8, is_join)
-            second = loader_over(energon, encoder, data / name, workers)
+            second = loader_over(energon, encoder_over(energon), data / name, workers)
             second.restore_state_rank(state)
             restored = take(iter(second), 8, is_join)
             found[f"{name}, {workers} workers"] = [batches, restored]
