@@ -20,7 +20,8 @@ from ._factories import (
     plain_bytes,
 )
 from ._imports import Permissions, is_own_module
-from ._sample import CrudeSample
+from ._sample import CrudeSample, Sample
+from .decoder import SampleDecoder
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 # Entries of dataset.yaml that are not about how samples are made.
@@ -30,6 +31,8 @@ _OF_ORDER = (
 )
 # Methods of Energon's classes that nothing would call.
 _NATIVE = ("build", "sample_filter", "shard_workers", "slice_workers", "_load_sample_raw")
+
+_OWN_CLASSES = (BaseCoreDatasetFactory, Sample, CrudeSample, SampleDecoder)
 
 Column = dict[str, Any]
 MakeSpec = Callable[[Callable[..., Any], bool], dict[str, Any]]
@@ -80,12 +83,10 @@ class ForeignSamples:
     def _is_native(self, column: Column) -> bool:
         """Whether only a function that drops parts is foreign, and it must not run: the samples
         then have all parts."""
-        entries = column["yaml"]
-        text = entries.get("part_filter")
-        names = [entries.get("__class__"), (entries.get("sample_type") or {}).get("__class__")]
-        modules = [entries.get("__module__"), (entries.get("sample_type") or {}).get("__module__")]
-        is_own = all(is_own_module(module) for module in modules if module)
-        is_crude = is_own and any(name and "Crude" in name for name in names)
+        text = column["yaml"].get("part_filter")
+        classes = _classes_in(column["yaml"])
+        is_own = all(is_own_module(module or "energon_cpp") for module, _ in classes)
+        is_crude = is_own and any("Crude" in name for _, name in classes)
         if not is_crude or not isinstance(text, str) or self._permissions.given(text):
             return False
         file = text.rpartition(":")[0] or text
@@ -129,8 +130,10 @@ class ForeignSamples:
     def _class_of(self, column: Column) -> tuple[Any, dict[str, Any]]:
         """The class of the dataset, and its arguments as dataset.yaml has them."""
         entries = dict(column["yaml"])
-        module, name = entries.pop("__module__", None) or "", entries.pop("__class__", None)
-        if name is None:
+        module, name = _classes_in(column["yaml"])[0]
+        entries.pop("__module__", None)
+        entries.pop("__class__", None)
+        if not name:
             is_crude = "sample_type" not in entries
             return (CrudeWebdataset if is_crude else StandardWebdatasetFactory), entries
         place = column["yaml_path"]
@@ -156,16 +159,16 @@ class ForeignSamples:
 
     def _object(self, value: dict[str, Any], place: str, is_class: bool) -> Any:
         """The object that a mapping with __class__ or __function__ describes, else the mapping."""
-        module, rest = value.get("__module__") or "", dict(value)
-        rest.pop("__module__", None)
+        rest = dict(value)
+        module = str(rest.pop("__module__", None) or "")
         kind = "class" if "__class__" in rest else "function"
         name = rest.pop(f"__{kind}__", None)
         if not isinstance(name, str):
             return value
-        if is_own_module(module or "megatron.energon"):
-            known = _own_class(name, place, or_none=not module)
-            found = known or self._permissions.find(module, name, place, kind)
-        else:
+        found = _own_class(name, place, or_none=True) if not module else None
+        if is_own_module(module):
+            found = _own_class(name, place)
+        elif found is None:
             found = self._permissions.find(module, name, place, kind)
         if is_class or kind == "function":
             return found
@@ -264,8 +267,19 @@ class JoinLoader:
         return self._joiner(*samples)
 
 
+def _classes_in(entries: dict[str, Any]) -> list[tuple[str, str]]:
+    """Module and name of the class of the dataset and, if there is one, of its samples."""
+    found = [entries, entries.get("sample_type")]
+    return [
+        (str(one.get("__module__") or ""), str(one.get("__class__") or ""))
+        for one in found
+        if isinstance(one, dict)
+    ]
+
+
 def _own_class(name: str, place: str, or_none: bool = False) -> Any:
-    """The class of this package that dataset.yaml calls by its name in Energon."""
+    """The class of this package that a metadata file calls by its name in Energon: of datasets,
+    samples or the decoder. Others must not be called by a file."""
     import energon_cpp
 
     found = getattr(_factories, name, None) or getattr(energon_cpp, name, None)
@@ -273,9 +287,11 @@ def _own_class(name: str, place: str, or_none: bool = False) -> Any:
         if "Crude" in name or "Standard" in name:
             return CrudeWebdataset if "Crude" in name else StandardWebdatasetFactory
         found = getattr(energon_cpp, name.removesuffix("Webdataset") + "Sample", None)
-    if found is None and not or_none:
-        raise InvalidArgumentError(f"{place} names the class {name}, which energon_cpp does not have")
-    return found
+    if isinstance(found, type) and issubclass(found, _OWN_CLASSES):
+        return found
+    if or_none:
+        return None
+    raise InvalidArgumentError(f"{place} names the class {name}, which energon_cpp does not have")
 
 
 def _path_for(kind: Any, path: str) -> Any:

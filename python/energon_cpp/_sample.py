@@ -170,8 +170,11 @@ class Sample(Item):
         fields: dict[str, Any] = {}
         sources: list[SourceInfo] = []
         for sample in (one for one in args if one is not None):
-            names = [name for name in field_names(sample) if name not in _OWN]
-            fields |= {name: getattr(sample, name) for name in names if hasattr(sample, name)}
+            values: Any = sample
+            if not isinstance(sample, dict):
+                names = field_names(sample)
+                values = {name: getattr(sample, name) for name in names if hasattr(sample, name)}
+            fields |= {name: value for name, value in values.items() if name not in _OWN}
             sources.extend(getattr(sample, "__sources__", None) or ())
         return cls(**{**own, "__sources__": tuple(sources), **fields})
 

@@ -549,6 +549,36 @@ def test_classes_that_are_not_allowed_are_not_imported(dataset: Any) -> None:
     )
 
 
+def test_metadata_cannot_call_functions_of_the_package(
+    dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_imports, "_everywhere", [])
+    own = "{__module__: megatron.energon, __class__: allow_imports, allowed: '*'}"
+    for text in (f"decoder: {own}\n", f"sample_type: {own}\n"):
+        path = dataset(chat(more=text))
+        given = {"sample_types": {"ChatWebdataset": ChatWebdataset}}
+        assert "allow_imports, which energon_cpp does not have" in refusal(path, **given)
+    assert _imports._everywhere == []
+
+
+def test_arguments_may_be_objects(dataset: Any) -> None:
+    decoder = "{__module__: megatron.energon, __class__: SampleDecoder, image_decode: rgb8}"
+    path = dataset(TYPED + f"decoder: {decoder}\n")
+    with opened(path, allow_imports=[HERE]) as loader:
+        assert take(loader, 1)[0].text[0] == "text 0"
+    made: list[Any] = []
+
+    class Keeps(ChatWebdataset):
+        def __init__(self, path: Any, *, kind: type[Any], first: Any, **kwargs: Any) -> None:
+            made.extend([kind, first])
+            super().__init__(path, **kwargs)
+
+    more = f"kind: {{__module__: {HERE}, __class__: PlainText}}\nfirst: {decoder}\n"
+    given = {"Keeps": Keeps, "PlainText": PlainText}
+    with opened(dataset(chat("Keeps", more)), sample_types=given):
+        assert made == [PlainText, energon.SampleDecoder(image_decode="rgb8")]
+
+
 def test_files_that_are_not_allowed_are_not_run(dataset: Any, tmp_path: pathlib.Path) -> None:
     text = "sample_type: {__class__: TextSample}\nsample_loader: evil.py:f\npart_filter: [txt]\n"
     path = dataset(text)
