@@ -90,7 +90,8 @@ class ForeignSamples:
         if not is_crude or not isinstance(text, str) or self._permissions.given(text):
             return False
         file = text.rpartition(":")[0] or text
-        return not self._permissions.allows_file(os.path.join(column["path"], MAIN_FOLDER_NAME, file))
+        path = os.path.join(column["path"], MAIN_FOLDER_NAME, file)
+        return not self._permissions.allows_file(path)
 
     def _joiner(self, dataset: dict[str, Any]) -> Any:
         """The function that joins the samples, or None if the native one may do it."""

@@ -73,8 +73,8 @@ class Permissions:
 
     def _folders(self) -> list[str]:
         """Entries that are not names of modules, such as "./data" and objects of pathlib."""
-        others = [e for e in self.allowed if not (isinstance(e, str) and _is_module(e)) and e != "*"]
-        return [os.path.realpath(path_text(entry)) for entry in others]
+        modules = {*self._modules(), "*"}
+        return [os.path.realpath(path_text(e)) for e in self.allowed if e not in modules]
 
     def allows_module(self, name: str) -> bool:
         prefixes = self._modules()
@@ -110,7 +110,9 @@ class Permissions:
             return given
         itself = f"pass the {kind} itself as sample_types={{{name!r}: {name}}}"
         if not module:
-            raise InvalidArgumentError(f"{place} names the {kind} {name} without a module: {itself}")
+            raise InvalidArgumentError(
+                f"{place} names the {kind} {name} without a module: {itself}"
+            )
         if not self.allows_module(module):
             raise InvalidArgumentError(
                 f"{place} names the {kind} {name} of the module {module!r}, which must not be "

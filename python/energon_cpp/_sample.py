@@ -163,8 +163,8 @@ class Sample(Item):
         """
         if kwargs or not args:
             raise TypeError(
-                f"{cls.__name__}.from_joined() takes samples without names: write `join` as a list, "
-                "or override from_joined()"
+                f"{cls.__name__}.from_joined() takes samples without names: write `join` as a "
+                "list, or override from_joined()"
             )
         own = _own_values(args[0])
         fields: dict[str, Any] = {}

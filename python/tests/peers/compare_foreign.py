@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares energon_cpp with the real Megatron-Energon over data whose dataset.yaml names classes and
-functions that are not Energon's: compare_foreign.py PROGRAM
+"""Compares energon_cpp with the real Megatron-Energon over data whose dataset.yaml names classes
+and functions that are not Energon's: compare_foreign.py PROGRAM
 
 Order, keys, subflavors, sources and the bytes of all fields of the batches, with 0 and 2 workers,
 before and after a save and a restore in the middle."""

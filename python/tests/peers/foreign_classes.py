@@ -1,5 +1,5 @@
-"""Dataset classes, sample types and functions that dataset.yaml names, over one of the packages: the
-one that PEER_PACKAGE names. Written as users of Megatron-Energon write them."""
+"""Dataset classes, sample types and functions that dataset.yaml names, over the package that
+PEER_PACKAGE names. Written as users of Megatron-Energon write them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def encoder_over(package: Any) -> Any:
     class Encoder(package.DefaultTaskEncoder):  # type: ignore[misc]
         @package.stateless
         def encode_sample(self, sample: Any) -> Any:
-            names = ("conversation", "imgs", "picture", "words", "place", "text", "image", "caption")
+            names = "conversation imgs picture words place text image caption".split()
             fields = {name: [getattr(sample, name, None)] for name in names}
             own = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
             made = {name: getattr(sample, name) for name in own}
@@ -72,4 +72,5 @@ def encoder_over(package: Any) -> Any:
 
 
 def join_both(chat: Any, words: Any) -> Any:
-    return PictureSample.derive_from(chat, picture=chat.imgs, words=[chat.conversation, words.words])
+    both = [chat.conversation, words.words]
+    return PictureSample.derive_from(chat, picture=chat.imgs, words=both)
