@@ -230,7 +230,8 @@ class Translation {
   // while ours are not.
   EnergonNode translate_map(State& stage, const Config& config, const EnergonNode& node) const {
     const std::string name = config.value("name", "");
-    const bool is_of_leaf = name == "cook" || name == "decode" || name == "tokenize";
+    const bool is_of_leaf =
+        name == "cook" || name == "decode" || name == "load_sample" || name == "tokenize";
     if (node.type() == kMap && !is_of_leaf) {
       node.refuse_running_generator();
       set_field(stage, "calls", node.count("_sample_index"));

@@ -23,7 +23,8 @@ namespace energon {
 
 /// The file's settings of typed samples, as written. typed_samples_of() validates them.
 struct SampleSettings {
-  std::string path = {};  ///< of the file, or empty for the content that prepare() writes
+  /// Path of the file. Empty if there is no file, or only the one that prepare() writes.
+  std::string path = {};
   /// The class of sample_type, or of the dataset in older files; includes the module unless it is
   /// Energon's.
   std::optional<std::string> type_name = std::nullopt;

@@ -1,4 +1,4 @@
-"""Values of fields: the expressions of a field_map in dataset.yaml, such as `json[caption][0],txt`."""
+"""The expressions of a field_map in dataset.yaml, such as `json[caption][0],txt`."""
 
 from __future__ import annotations
 

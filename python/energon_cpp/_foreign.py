@@ -20,7 +20,8 @@ from ._factories import (
 )
 from ._imports import Permissions, is_own_module
 from ._prepare import MAIN_FOLDER_NAME
-from ._sample import CrudeSample
+from ._sample import CrudeSample, Sample
+from .decoder import SampleDecoder
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 # Entries of dataset.yaml that are not about how samples are made.
@@ -30,6 +31,8 @@ _OF_ORDER = (
 )
 # Methods of Energon's classes that nothing would call.
 _NATIVE = ("build", "sample_filter", "shard_workers", "slice_workers", "_load_sample_raw")
+
+_OWN_CLASSES = (BaseCoreDatasetFactory, Sample, CrudeSample, SampleDecoder)
 
 Column = dict[str, Any]
 MakeSpec = Callable[[Callable[..., Any], bool], dict[str, Any]]
@@ -70,7 +73,7 @@ class ForeignSamples:
         if joiner is not None:
             loader = JoinLoader(loaders, [column["name"] for column in columns], joiner)
         self.sample_types[dataset["leaf"]] = loader.sample_type
-        is_crude = loader.sample_type is CrudeSample
+        is_crude = _is_crude(loader.sample_type)
         spec = self._make_spec(loader, is_crude)
         self._kept.append(spec)
         return {
@@ -83,16 +86,15 @@ class ForeignSamples:
     def _is_native(self, column: Column) -> bool:
         """Whether only a function that drops parts is foreign, and it must not run: the samples
         then have all parts."""
-        entries = column["yaml"]
-        text = entries.get("part_filter")
-        names = [entries.get("__class__"), (entries.get("sample_type") or {}).get("__class__")]
-        modules = [entries.get("__module__"), (entries.get("sample_type") or {}).get("__module__")]
-        is_own = all(is_own_module(module) for module in modules if module)
-        is_crude = is_own and any(name and "Crude" in name for name in names)
+        text = column["yaml"].get("part_filter")
+        classes = _classes_in(column["yaml"])
+        is_own = all(is_own_module(module or "energon_cpp") for module, _ in classes)
+        is_crude = is_own and any("Crude" in name for _, name in classes)
         if not is_crude or not isinstance(text, str) or self._permissions.given(text):
             return False
         file = text.rpartition(":")[0] or text
-        return not self._permissions.allows_file(os.path.join(column["path"], MAIN_FOLDER_NAME, file))
+        path = os.path.join(column["path"], MAIN_FOLDER_NAME, file)
+        return not self._permissions.allows_file(path)
 
     def _joiner(self, dataset: dict[str, Any]) -> Any:
         """The function that joins the samples, or None if the native one may do it."""
@@ -132,8 +134,10 @@ class ForeignSamples:
     def _class_of(self, column: Column) -> tuple[Any, dict[str, Any]]:
         """The class of the dataset, and its arguments as dataset.yaml has them."""
         entries = dict(column["yaml"])
-        module, name = entries.pop("__module__", None) or "", entries.pop("__class__", None)
-        if name is None:
+        module, name = _classes_in(column["yaml"])[0]
+        entries.pop("__module__", None)
+        entries.pop("__class__", None)
+        if not name:
             is_crude = "sample_type" not in entries
             return (CrudeWebdataset if is_crude else StandardWebdatasetFactory), entries
         place = column["yaml_path"]
@@ -159,16 +163,16 @@ class ForeignSamples:
 
     def _object(self, value: dict[str, Any], place: str, is_class: bool) -> Any:
         """The object that a mapping with __class__ or __function__ describes, else the mapping."""
-        module, rest = value.get("__module__") or "", dict(value)
-        rest.pop("__module__", None)
+        rest = dict(value)
+        module = str(rest.pop("__module__", None) or "")
         kind = "class" if "__class__" in rest else "function"
         name = rest.pop(f"__{kind}__", None)
         if not isinstance(name, str):
             return value
-        if is_own_module(module or "megatron.energon"):
-            known = _own_class(name, place, or_none=not module)
-            found = known or self._permissions.find(module, name, place, kind)
-        else:
+        found = _own_class(name, place, or_none=True) if not module else None
+        if is_own_module(module):
+            found = _own_class(name, place)
+        elif found is None:
             found = self._permissions.find(module, name, place, kind)
         if is_class or kind == "function":
             return found
@@ -267,8 +271,19 @@ class JoinLoader:
         return self._joiner(*samples)
 
 
+def _classes_in(entries: dict[str, Any]) -> list[tuple[str, str]]:
+    """Module and name of the class of the dataset and, if there is one, of its samples."""
+    found = [entries, entries.get("sample_type")]
+    return [
+        (str(one.get("__module__") or ""), str(one.get("__class__") or ""))
+        for one in found
+        if isinstance(one, dict)
+    ]
+
+
 def _own_class(name: str, place: str, or_none: bool = False) -> Any:
-    """The class of this package that dataset.yaml calls by its name in Energon."""
+    """The class of this package that a metadata file calls by its name in Energon: of datasets,
+    samples or the decoder. Others must not be called by a file."""
     import energon_cpp
 
     found = getattr(_factories, name, None) or getattr(energon_cpp, name, None)
@@ -276,9 +291,11 @@ def _own_class(name: str, place: str, or_none: bool = False) -> Any:
         if "Crude" in name or "Standard" in name:
             return CrudeWebdataset if "Crude" in name else StandardWebdatasetFactory
         found = getattr(energon_cpp, name.removesuffix("Webdataset") + "Sample", None)
-    if found is None and not or_none:
-        raise InvalidArgumentError(f"{place} names the class {name}, which energon_cpp does not have")
-    return found
+    if isinstance(found, type) and issubclass(found, _OWN_CLASSES):
+        return found
+    if or_none:
+        return None
+    raise InvalidArgumentError(f"{place} names the class {name}, which energon_cpp does not have")
 
 
 def _path_for(kind: Any, path: str) -> Any:
@@ -293,10 +310,18 @@ def _name_of(kind: Any) -> str:
     return f"{getattr(kind, '__module__', type(kind).__module__)}.{name}"
 
 
+def _is_crude(sample_type: Any) -> bool:
+    """Whether it is the class CrudeSample, also the one of the real package of Energon."""
+    name = getattr(sample_type, "__qualname__", "")
+    return name == "CrudeSample" and is_own_module(sample_type.__module__)
+
+
 def _check(factory: Any, place: str) -> None:
     """Raises InvalidArgumentError for methods that nothing would call."""
     kind = type(factory)
-    found = [name for name in _NATIVE if getattr(kind, name, None) is not _inherited(kind, name)]
+    if not any(is_own_module(base.__module__) for base in kind.__mro__):
+        return  # a class that need not know of pipelines
+    found = [name for name in _NATIVE if _is_overridden(kind, name)]
     if found:
         raise InvalidArgumentError(
             f"{place}: {_name_of(kind)} overrides {', '.join(found)}, which nothing calls: shards "
@@ -304,12 +329,9 @@ def _check(factory: Any, place: str) -> None:
         )
 
 
-def _inherited(kind: type, name: str) -> Any:
-    """The method of the last class that is not the user's, or None."""
-    for base in kind.__mro__:
-        if is_own_module(base.__module__):
-            return getattr(base, name, None)
-    return getattr(kind, name, None)  # a class of its own, which need not know of pipelines
+def _is_overridden(kind: type, name: str) -> bool:
+    owners = [base for base in kind.__mro__ if name in vars(base)]
+    return bool(owners) and not is_own_module(owners[0].__module__)
 
 
 def _merge_subflavors(factory: Any, subflavors: dict[str, Any]) -> None:

@@ -110,7 +110,9 @@ class Permissions:
             return given
         itself = f"pass the {kind} itself as sample_types={{{name!r}: {name}}}"
         if not module:
-            raise InvalidArgumentError(f"{place} names the {kind} {name} without a module: {itself}")
+            raise InvalidArgumentError(
+                f"{place} names the {kind} {name} without a module: {itself}"
+            )
         if not self.allows_module(module):
             raise InvalidArgumentError(
                 f"{place} names the {kind} {name} of the module {module!r}, which must not be "

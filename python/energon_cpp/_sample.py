@@ -183,15 +183,18 @@ class Sample(Item):
         """
         if kwargs or not args:
             raise TypeError(
-                f"{cls.__name__}.from_joined() takes samples without names: write `join` as a list, "
-                "or override from_joined()"
+                f"{cls.__name__}.from_joined() takes samples without names: write `join` as a "
+                "list, or override from_joined()"
             )
         own = _own_values(args[0])
         fields: dict[str, Any] = {}
         sources: list[SourceInfo] = []
         for sample in (one for one in args if one is not None):
-            names = [name for name in field_names(sample) if name not in _OWN]
-            fields |= {name: getattr(sample, name) for name in names if hasattr(sample, name)}
+            values: Any = sample
+            if not isinstance(sample, dict):
+                names = field_names(sample)
+                values = {name: getattr(sample, name) for name in names if hasattr(sample, name)}
+            fields |= {name: value for name, value in values.items() if name not in _OWN}
             sources.extend(getattr(sample, "__sources__", None) or ())
         return cls(**{**own, "__sources__": tuple(sources), **fields})
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import os
 import pathlib
 import pickle
 import shutil
 import subprocess
-import sys
 from typing import Any, Optional
 
 import numpy
@@ -549,6 +547,36 @@ def test_classes_that_are_not_allowed_are_not_imported(dataset: Any) -> None:
     )
 
 
+def test_metadata_cannot_call_functions_of_the_package(
+    dataset: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_imports, "_everywhere", [])
+    own = "{__module__: megatron.energon, __class__: allow_imports, allowed: '*'}"
+    for text in (f"decoder: {own}\n", f"sample_type: {own}\n"):
+        path = dataset(chat(more=text))
+        given = {"sample_types": {"ChatWebdataset": ChatWebdataset}}
+        assert "allow_imports, which energon_cpp does not have" in refusal(path, **given)
+    assert _imports._everywhere == []
+
+
+def test_arguments_may_be_objects(dataset: Any) -> None:
+    decoder = "{__module__: megatron.energon, __class__: SampleDecoder, image_decode: rgb8}"
+    path = dataset(TYPED + f"decoder: {decoder}\n")
+    with opened(path, allow_imports=[HERE]) as loader:
+        assert take(loader, 1)[0].text[0] == "text 0"
+    made: list[Any] = []
+
+    class Keeps(ChatWebdataset):
+        def __init__(self, path: Any, *, kind: type[Any], first: Any, **kwargs: Any) -> None:
+            made.extend([kind, first])
+            super().__init__(path, **kwargs)
+
+    more = f"kind: {{__module__: {HERE}, __class__: PlainText}}\nfirst: {decoder}\n"
+    given = {"Keeps": Keeps, "PlainText": PlainText}
+    with opened(dataset(chat("Keeps", more)), sample_types=given):
+        assert made == [PlainText, energon.SampleDecoder(image_decode="rgb8")]
+
+
 def test_files_that_are_not_allowed_are_not_run(dataset: Any, tmp_path: pathlib.Path) -> None:
     text = "sample_type: {__class__: TextSample}\nsample_loader: evil.py:f\npart_filter: [txt]\n"
     path = dataset(text)
@@ -670,19 +698,16 @@ def test_large_parts_are_bytes(tmp_path: pathlib.Path) -> None:
     )
     with opened(str(tmp_path), batch_size=None, sample_types={"Bin": NumberedText}) as loader:
         sample = next(iter(loader))
-    assert sample.text == "a" and bytes(sample.number) == bytes(50000)  # type: ignore[call-overload]
+    assert sample.text == "a" and bytes(sample.number) == bytes(50000)
 
 
-def test_the_data_may_be_moved(
-    dataset: Any, tmp_path: pathlib.Path, data: pathlib.Path
-) -> None:
+def test_the_data_may_be_moved(dataset: Any, tmp_path: pathlib.Path, data: pathlib.Path) -> None:
     dataset(chat())
     shutil.copytree(data / "first", tmp_path / "copy")
     with opened(str(data / "first"), Encode(), allow_imports=[HERE]) as loader:
-        first = take(loader, 2)
+        take(loader, 2)
         state = loader.save_state_rank()
         rest = list(loader)
     with opened(str(tmp_path / "copy"), Encode(), allow_imports=[HERE]) as loader:
         loader.restore_state_rank(state)
         assert [batch.__key__ for batch in loader] == [batch.__key__ for batch in rest]
-    assert first and sys.modules[HERE] and io

@@ -27,10 +27,11 @@ struct ForeignDataset {
     std::string path = {};  ///< the folder of the dataset
     std::string split_part = {};
     std::optional<std::string> split_config = std::nullopt;
-    BoxedJson subflavors = {};   ///< of dataset.yaml and the metadatasets; a JSON object
-    std::string yaml_path = {};  ///< of dataset.yaml, or empty if it only names crude samples
-    BoxedJson yaml = {};         ///< the entries of dataset.yaml; a JSON object
-    bool is_foreign = false;     ///< whether dataset.yaml names what this library does not have
+    BoxedJson subflavors = {};  ///< of dataset.yaml and the metadatasets; a JSON object
+    /// Path of dataset.yaml. Empty if there is no file, or only the one that prepare() writes.
+    std::string yaml_path = {};
+    BoxedJson yaml = {};      ///< the entries of dataset.yaml; a JSON object
+    bool is_foreign = false;  ///< whether dataset.yaml names what this library does not have
   };
   std::size_t leaf = 0;                         ///< position among the datasets of the recipe
   std::string path = {};                        ///< for a join, the metadataset

@@ -1,9 +1,10 @@
-"""Dataset classes, sample types and functions that dataset.yaml names, over one of the packages: the
-one that PEER_PACKAGE names. Written as users of Megatron-Energon write them."""
+"""Dataset classes, sample types and functions that dataset.yaml names, over the package that
+PEER_PACKAGE names. Written as users of Megatron-Energon write them."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pickle
 import re
@@ -54,17 +55,22 @@ class PictureSample(energon.Sample):  # type: ignore[misc,name-defined]
     place: Any = None
 
 
-class Encoder(energon.DefaultTaskEncoder):  # type: ignore[misc,type-arg]
+def encoder_over(package: Any) -> Any:
     """Makes dicts of the samples of all kinds. Lists keep their values from being stacked."""
 
-    @energon.stateless
-    def encode_sample(self, sample: Any) -> Any:
-        names = ("conversation", "imgs", "picture", "words", "place", "text", "image", "caption")
-        fields = {name: [getattr(sample, name, None)] for name in names}
-        own = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
-        made = {name: getattr(sample, name) for name in own}
-        return {**made, "kind": type(sample).__name__, **fields}
+    class Encoder(package.DefaultTaskEncoder):  # type: ignore[misc]
+        @package.stateless
+        def encode_sample(self, sample: Any) -> Any:
+            names = "conversation imgs picture words place text image caption".split()
+            fields = {name: [getattr(sample, name, None)] for name in names}
+            own = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
+            made = {name: getattr(sample, name) for name in own}
+            labels = json.dumps(sample.__subflavors__, sort_keys=True)
+            return {**made, "kind": type(sample).__name__, "labels": labels, **fields}
+
+    return Encoder()
 
 
 def join_both(chat: Any, words: Any) -> Any:
-    return PictureSample.derive_from(chat, picture=chat.imgs, words=[chat.conversation, words.words])
+    both = [chat.conversation, words.words]
+    return PictureSample.derive_from(chat, picture=chat.imgs, words=both)

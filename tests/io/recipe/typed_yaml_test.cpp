@@ -1,6 +1,7 @@
 #include <string>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "io/recipe/dataset_yaml.h"
 #include "tests/support/error_of.h"
@@ -148,4 +149,34 @@ TEST_CASE("expressions that YAML would misread are quoted", "[io][typed_yaml]") 
       dataset_yaml_of({.type = SampleType::kText,
                        .field_map = {.fields = {{"text", parse_field_expression("\xff")}}}}),
       Catch::Contains("is not UTF-8"));
+}
+
+TEST_CASE("the entries of a class outside the library are kept", "[io][typed_yaml]") {
+  const TempDir folder;
+  const std::string path =
+      folder.write(".nv-meta/dataset.yaml",
+                   "__module__: my.data\n__class__: MyCrudeWebdataset\nspec: {sizes: [1, null]}\n"
+                   "subflavors: {a: b}\n");
+  const DatasetYaml yaml = energon::read_dataset_yaml(folder.path(), std::nullopt);
+  CHECK(yaml.samples.is_foreign);
+  CHECK(yaml.samples.type_name == "my.data.MyCrudeWebdataset");
+  CHECK(yaml.subflavors->dump() == R"({"a":"b"})");
+  CHECK_THAT(yaml.samples.warning, Catch::Contains("not applied: spec, __class__"));
+  CHECK(energon::read_dataset_yaml_entries(path)->dump() ==
+        R"({"__module__":"my.data","__class__":"MyCrudeWebdataset","spec":{"sizes":[1,null]},)"
+        R"("subflavors":{"a":"b"}})");
+  for (const char* const text :
+       {"sample_type: {__module__: my.samples, __class__: TextSample}\nfield_map: {text: txt}\n",
+        "__class__: MyWebdataset\n", "__module__: megatron.energonic\n__class__: TextWebdataset\n",
+        "__class__: CrudeWebdataset\npart_filter: a.py:parts\n"}) {
+    CAPTURE(text);
+    CHECK(yaml_of(text).samples.is_foreign);
+  }
+  for (const char* const text :
+       {"__module__: megatron.energon.flavors\n__class__: CrudeWebdataset\n",
+        "sample_type: {__module__: energon_cpp, __class__: TextSample}\nfield_map: {text: txt}\n",
+        "__class__: VQAWebdataset\nfield_map: {image: jpg}\n", "subflavors: {a: 1}\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(yaml_of(text).samples.is_foreign);
+  }
 }

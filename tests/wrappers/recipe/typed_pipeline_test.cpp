@@ -200,3 +200,61 @@ TEST_CASE("datasets that cannot be typed are refused when they are opened", "[wr
   CHECK_THAT(refused(blend_of(folder, "{path: ds}"), ErrorCode::kInvalidArgument),
              Catch::Contains("lacks 'context'"));
 }
+
+TEST_CASE("a function of the program makes the samples of a class that the library does not have",
+          "[wrappers][typed]") {
+  const TempDir folder;
+  write_captions(folder, "own", 2,
+                 "__module__: my.data\n__class__: MyWebdataset\nspec: {size: 3}\n"
+                 "subflavors: {kind: own}\n");
+  write_captions(folder, "typed", 2, kCaptionsYaml, 10);
+  const std::string path =
+      blend_of(folder, "{blend_epochized: [{path: own, subflavors: {b: 1}}, {path: typed}]}");
+  DataOptions options = kTyped;
+  std::vector<energon::ForeignDataset> asked;
+  options.foreign =
+      [&](const energon::ForeignDataset& dataset) -> std::optional<energon::ForeignSamples> {
+    asked.push_back(dataset);
+    return energon::ForeignSamples{.load =
+                                       [](Sample sample, energon::CallContext&) {
+                                         // Keys and sources need not be copied.
+                                         Sample made;
+                                         made.set("own", std::string(sample.bytes("txt").text()));
+                                         return made;
+                                       },
+                                   .is_crude = true,
+                                   .parts = {Names{"txt"}},
+                                   .identity = "my.data.MyWebdataset"};
+  };
+  ValOptions val;
+  val.task_encoder.cookers = {{.cook = [](Sample crude, CookContext&) {
+    crude.set("cooked", true);
+    return crude;
+  }}};
+  const auto samples = all_of(energon::val_dataset(path, options, val));
+  REQUIRE(samples.size() == 4);
+  CHECK(names_in(samples[0]) == Names{"own", "cooked"});
+  CHECK(samples[1].text("own") == "t1");
+  CHECK(samples[1].keys.strings() == Names{"000001"});
+  CHECK(samples[1].sources.size() == 1);
+  CHECK(names_in(samples[2]) == Names{"image", "caption"});
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].leaf == 0);
+  CHECK(asked[0].path == folder.file("own"));
+  const energon::ForeignDataset::Column& column = asked[0].columns.at(0);
+  CHECK(column.is_foreign);
+  CHECK(column.split_part == "train");
+  CHECK(column.subflavors->dump() == R"({"kind":"own","b":1})");
+  CHECK(column.yaml->dump() ==
+        R"({"__module__":"my.data","__class__":"MyWebdataset","spec":{"size":3},)"
+        R"("subflavors":{"kind":"own"}})");
+  const energon::PipelineData data = energon::open_data(path, options);
+  CHECK(data.warnings.empty());
+  CHECK(data.leaves[0].dataset->config()["loaded_by"] == "my.data.MyWebdataset");
+  CHECK_FALSE(data.leaves[1].dataset->config().contains("loaded_by"));
+  // Who returns nothing has the library refuse the data.
+  options.foreign = [](const energon::ForeignDataset&) { return std::nullopt; };
+  CHECK_THAT(error_of([&] { energon::open_data(path, options); }, ErrorCode::kInvalidArgument),
+             Catch::Contains("unknown sample type 'my.data.MyWebdataset'") &&
+                 Catch::Contains("Python reads it with sample_types="));
+}
