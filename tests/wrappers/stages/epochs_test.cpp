@@ -77,9 +77,9 @@ TEST_CASE("repetitions out of range are refused", "[wrappers][epochs]") {
   HeapBufferPool memory;
   for (const double repetitions : {-1.0, 2e15, std::numeric_limits<double>::quiet_NaN()}) {
     CAPTURE(repetitions);
-    CHECK(contains(
-        error_of([&] { repeated_pipeline(val, repetitions)({.memory = memory}); }).second,
-        "expected a number from 0 to 1e+15"));
+    CHECK(
+        contains(error_of([&] { repeated_pipeline(val, repetitions)({.memory = memory}); }).second,
+                 "expected a number from 0 to 1e+15"));
   }
   CHECK(contains(error_of([&] { limited_pipeline(val, -1)({.memory = memory}); }).second,
                  "the limit is -1"));
@@ -90,8 +90,8 @@ TEST_CASE("repeated epochs conform", "[wrappers][conformance][epochs]") {
   const auto dataset = numbered_dataset(folder, energon::testing::kTens);
   static HeapBufferPool memory;
   const PipelineFactory val = energon::val_pipeline({dataset}, {.batch_size = 8});
-  const PipelineFactory train =
-      energon::train_pipeline(dataset, {.batch_size = 8, .shuffle_buffer_size = 5, .repeat = false});
+  const PipelineFactory train = energon::train_pipeline(
+      dataset, {.batch_size = 8, .shuffle_buffer_size = 5, .repeat = false});
   const std::vector<PipelineFactory> pipelines = {
       repeated_pipeline(val, 2),
       repeated_pipeline(val, 1.4),
