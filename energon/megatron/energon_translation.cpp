@@ -162,7 +162,7 @@ SampleRef reference_of(const JsonReader& key) {
 class Translation {
  public:
   Translation(std::int64_t emitted, const TranslationTarget& target)
-      : emitted_(emitted), target_(target) {}
+      : total_(emitted), emitted_(emitted), target_(target) {}
 
   std::optional<TranslatedState> run(const EnergonNode& tree) {
     const Config* const order = order_in(target_.config);
@@ -219,6 +219,9 @@ class Translation {
       set_field(stage, "offset", offset);
       if (!epoch_offset_ && !is_in_one_epoch_) {
         epoch_offset_ = offset;
+      }
+      if (is_limit) {
+        emitted_ = offset;  // each epoch starts the inner stages over
       }
       node = node.only();
     }
@@ -359,12 +362,13 @@ class Translation {
     if (epoch_offset_) {
       // Rounded: the batches may have had another size before.
       const std::int64_t size = std::max<std::int64_t>(target_.epoch_size.value_or(0), 1);
-      return (emitted_ - *epoch_offset_ + size / 2) / size;
+      return (total_ - *epoch_offset_ + size / 2) / size;
     }
     return is_endless_ || is_in_one_epoch_ ? 0 : ended_epochs(order, config);
   }
 
-  const std::int64_t emitted_;
+  const std::int64_t total_;  // items that the worker delivered
+  std::int64_t emitted_;      // those since the stages that are being translated last started over
   const TranslationTarget& target_;
   bool is_endless_ = false;
   std::int64_t passed_on_ = 0;

@@ -145,7 +145,8 @@ def test_wrapped_datasets(data: pathlib.Path, name: str, num_workers: int) -> No
     )
     assert found == expected
     lengths = [len(PIPELINES[name](energon, data, num_workers)[0]) for energon in BOTH]
-    assert lengths[0] == lengths[1]
+    # A limit around an endless repetition is exact here; Energon takes the length of one pass.
+    assert lengths == ([4, 10] if name == "nested" else lengths[:1] * 2)
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
