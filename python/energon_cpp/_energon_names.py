@@ -33,12 +33,12 @@ NAMES: dict[str, dict[str, str]] = {
             "CachePool edataclass FileStore FileStoreDecoder Lazy MockLazy PrimaryFileStore "
             "SourceInfo"
         ),
-        "_file_stores": "add_source_info",
         "media": "MediaMetadataBase",
+        "source_info": "add_source_info",
     },
     "cache.file_cache_pool": {
         "": "CachePool edataclass FileCacheLazy FileStore FileStoreCachePool Lazy SourceInfo",
-        "_file_stores": "add_source_info",
+        "source_info": "add_source_info",
     },
     "cache.file_store": {
         "": (
@@ -51,7 +51,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "cache.no_cache": {
         "": "CachePool DirectLazy edataclass FileStore Lazy MockLazy NoCachePool SourceInfo",
-        "_file_stores": "add_source_info",
+        "source_info": "add_source_info",
     },
     "edataclass": {
         "": "edataclass",
@@ -67,7 +67,7 @@ NAMES: dict[str, dict[str, str]] = {
             "FatalSampleError log_exception reraise_exception SampleException SkipSample "
             "SourceInfo"
         ),
-        "_handlers": "get_source_info",
+        "source_info": "get_source_info",
     },
     "flavors": {
         "": (
@@ -214,18 +214,17 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "rng": {
         "": "edataclass WorkerConfig",
-        "_random": "SystemRng SystemRngState",
+        "rng": "SystemRng SystemRngState",
     },
     "savable_loader": {
         "": "BasicDataLoader CachePool edataclass SavableDataLoader SavableDataset WorkerConfig",
-        "_random": "SystemRng SystemRngState",
-        "states": "SavableDataLoaderState",
+        "rng": "SystemRng SystemRngState",
+        "savable_loader": "SavableDataLoaderState",
     },
     "source_info": {
         "": "SourceInfo",
         "_epath": "EPath",
-        "_file_stores": "add_source_info",
-        "_handlers": "get_source_info",
+        "source_info": "add_source_info get_source_info",
     },
     "task_encoder": {
         "": (
@@ -241,8 +240,8 @@ NAMES: dict[str, dict[str, str]] = {
             "PrimaryFileStore Sample SampleDecoder SavableDataset SourceInfo stateless "
             "TaskEncoder WorkerConfig"
         ),
-        "_random": "SystemRng",
         "cooking": "get_failure_tolerance get_stateless",
+        "rng": "SystemRng",
         "task_encoder": "T_batch T_encoded_sample T_raw_batch T_sample",
     },
     "task_encoder.cooking": {

@@ -29,7 +29,7 @@ class FileStore(abc.ABC, Generic[T]):
     def get(self, key: str, sample: Any = None) -> T:
         """Returns the file and adds its source to `sample`."""
         data, source = self[key]
-        add_source_info(sample, source)
+        add_source(sample, source)
         return data
 
     @abc.abstractmethod
@@ -147,7 +147,7 @@ def make_media(row: tuple[str, str] | None, key: str) -> MediaMetadataBase:
     return deserialize_media_metadata(*row)
 
 
-def add_source_info(sample: Any, source: SourceInfo) -> None:
+def add_source(sample: Any, source: SourceInfo) -> None:
     """Adds a source to a sample or dict that has sources."""
     if isinstance(sample, dict):
         sample["__sources__"] = (*(sample.get("__sources__") or ()), source)

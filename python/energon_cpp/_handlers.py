@@ -64,16 +64,16 @@ def _handle(error: Exception, item: Any, handler: ErrorHandler) -> None:
     if isinstance(error, (SkipSample, MemoryError, *FATAL)):
         return
     try:
-        handler(error, item, get_source_info(item))
+        handler(error, item, sources_of(item))
     except BaseException as raised:
         end_stream(raised)
         raise
 
 
-def get_source_info(sample: Any) -> list[Any] | None:
+def sources_of(sample: Any) -> list[Any] | None:
     """The sources of a sample or of a list of samples, or None."""
     if isinstance(sample, list):
-        lists = [get_source_info(one) for one in sample]
+        lists = [sources_of(one) for one in sample]
         return [source for sources in lists for source in sources or ()] or None
     if isinstance(sample, dict):
         sources = sample.get("__sources__")

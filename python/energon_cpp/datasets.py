@@ -58,9 +58,6 @@ class Dataset:
         return Dataset(self._recipe.changed(options=options))
 
 
-SavableDataset = Dataset
-
-
 def get_train_dataset(
     path: str | os.PathLike[str],
     *,

@@ -9,7 +9,6 @@ from .worker_config import WorkerConfig
 
 _STATE = "energon_cpp.state"
 
-SavableDataLoaderState = LoaderState
 AnyState = Union[LoaderState, bytes, Mapping[str, Any]]
 
 
