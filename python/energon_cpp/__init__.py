@@ -84,13 +84,8 @@ from .batching import (
     homogeneous_concat_mix,
 )
 from .cooking import Cooker, cooker, stateless
-from .datasets import (
-    Dataset,
-    SavableDataset,
-    get_train_dataset,
-    get_val_dataset,
-    get_val_datasets,
-)
+from .datasets import Dataset, get_train_dataset, get_val_dataset, get_val_datasets
+from .datasets import Dataset as SavableDataset
 from .decoder import FileStoreDecoder, SampleDecoder
 from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception

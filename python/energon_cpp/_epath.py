@@ -19,7 +19,8 @@ AnyPath = Union[str, "os.PathLike[str]"]
 
 @functools.total_ordering
 class EPath:
-    """An absolute path without `.` and `..`. A relative path starts at the current folder.
+    """An absolute path without `.` and `..`. A relative path starts at the current folder. Equal to
+    a pathlib.Path with the same parts.
 
     Raises:
         UnsupportedError: The path is the address of a server, such as msc:// or s3://.
@@ -90,6 +91,8 @@ class EPath:
         return EPath, (self.url,)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, pathlib.PurePath):
+            return self.internal_path == pathlib.PurePosixPath(other)
         return isinstance(other, EPath) and self.internal_path == other.internal_path
 
     def __lt__(self, other: EPath) -> bool:

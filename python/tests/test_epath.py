@@ -79,7 +79,8 @@ def test_comparisons_and_pickles() -> None:
     assert sorted(paths) == [EPath("/a"), EPath("/a/z"), EPath("/b")]
     assert EPath("/a") < EPath("/b") <= EPath("/b")
     assert len({EPath("/a"), EPath("/x/../a")}) == 1
-    assert EPath("/a") != "/a" and EPath("/a") != pathlib.Path("/a")
+    assert EPath("/a") == pathlib.Path("/a") == EPath("/a") != pathlib.Path("/b")
+    assert {EPath("/a"): 1}[pathlib.Path("/a")] == 1 and EPath("/a") != "/a"  # type: ignore[index]
     assert pickle.loads(pickle.dumps(paths)) == paths
 
 

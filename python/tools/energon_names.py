@@ -49,7 +49,7 @@ def names_by_module(modules: Modules) -> dict[str, dict[str, str | None]]:
     found: dict[str, dict[str, str | None]] = {}
     for module, tree in modules.items():
         names = found[module] = {}
-        for name in sorted(_bound(tree)):
+        for name in sorted(bound_names(tree)):
             source = _definition(modules, module, name)
             if source is not None and not name.startswith("_"):
                 names[name] = paths.get(source)
@@ -65,7 +65,7 @@ def defined_names(tree: ast.Module) -> set[str]:
     return {name for node in nodes for name in _defined_by(node)}
 
 
-def _bound(tree: ast.Module) -> set[str]:
+def bound_names(tree: ast.Module) -> set[str]:
     """What a module defines, and what it imports from its own package."""
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     own = [node for node in imports if node.level or (node.module or "").startswith(PACKAGE)]

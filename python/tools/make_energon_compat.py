@@ -29,6 +29,7 @@ from typing import Any
 from energon_names import (
     Modules,
     PublicName,
+    bound_names,
     defined_names,
     listed_names,
     names_by_module,
@@ -219,7 +220,7 @@ def modules_here(
                 home, other = OTHER_NAMES[path]
                 table[module][f"{name}={other}"] = home
             elif key is None or data[key]["is"] != "absent":
-                home = home_of(name, ours, is_constant=path is None)
+                home = home_of(name, module, ours, is_constant=path is None)
                 table[module] |= {} if home is None else {name: home}
         defined = {name for name in defined_names(theirs[module]) if not name.startswith("T_")}
         is_package = any(other.startswith(f"{module}.") for other in theirs)
@@ -233,16 +234,20 @@ def modules_here(
     return {module: names for module, names in table.items() if module in kept | parents}
 
 
-def home_of(name: str, ours: Modules, is_constant: bool) -> str | None:
-    """The module that defines the name; "" if the package itself has it. None for a constant of
-    Energon that does not exist here."""
+def home_of(name: str, module: str, ours: Modules, is_constant: bool) -> str | None:
+    """The module that has the name of `module` of Energon; "" if the package itself has it. None
+    for a constant that does not exist here."""
     if name in listed_names(ours[""]):
         return ""
-    homes = [module for module, tree in ours.items() if name in defined_names(tree)]
+    if module in ours and name in bound_names(ours[module]):
+        return module
+    homes = [home for home, tree in ours.items() if name in defined_names(tree)]
+    homes = homes or [home for home, tree in ours.items() if name in listed_names(tree)]
     if len(homes) == 1:
         return homes[0]
     if is_constant:
-        return None
+        package = module.partition(".")[0]
+        return package if package in homes else None
     sys.exit(f"'{name}' must be defined in one module of energon_cpp, found in {homes}")
 
 

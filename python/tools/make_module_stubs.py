@@ -4,7 +4,7 @@
     python3 python/tools/make_module_stubs.py FOLDER
 
 FOLDER is that of the package, or a copy. The table is energon_cpp/_energon_names.py. A module that
-has a file needs no stub.
+has a file needs no stub. Type checkers do not find modules below one that is not a folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def main() -> None:
     names = runpy.run_path(str(PACKAGE / "_energon_names.py"))["NAMES"]
     for module, homes in names.items():
         place = module.replace(".", "/")
-        if (PACKAGE / place).is_dir() or (PACKAGE / f"{place}.py").is_file():
+        above = place.partition("/")[0]
+        files = [PACKAGE / place / "__init__.py", PACKAGE / f"{place}.py", PACKAGE / f"{above}.py"]
+        if any(file.is_file() for file in files):
             continue
         is_package = any(other.startswith(f"{module}.") for other in names)
         stub = pathlib.Path(sys.argv[1], place + ("/__init__.pyi" if is_package else ".pyi"))

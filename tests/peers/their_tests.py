@@ -15,7 +15,7 @@ from energon_cpp._energon_names import NAMES
 
 # Packages that are replaced, with all their modules, where they cannot be imported.
 STUBBED = {"diffusers", "flash_attn", "mamba_ssm", "modelopt", "nvidia_resiliency_ext", "transformer_engine", "megatron.core",
-           "megatron.training", "megatron.legacy"}
+           "megatron.training", "megatron.legacy", "torchvision", "triton"}
 # Packages of Megatron-Bridge whose __init__ imports all models: only their modules are used.
 EMPTY = {"megatron.bridge", "megatron.bridge.models", "megatron.bridge.models.qwen_vl", "megatron.bridge.diffusion"}
 
@@ -24,24 +24,54 @@ passed, failed = collections.Counter(), collections.defaultdict(dict)
 
 # --- Stubs ---
 
+class StubType(type):
+    """Every attribute of a class is another class."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return StubType(name, (unittest.mock.MagicMock,), {"__module__": cls.__module__})
+
+
 class Stub(types.ModuleType):
     """Every name is a class, which can be derived from and called."""
 
     __path__ = []
+    __version__ = "0.0.0"
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        made = type(name, (unittest.mock.MagicMock,), {"__module__": self.__name__})
+        made = StubType(name, (unittest.mock.MagicMock,), {"__module__": self.__name__})
         setattr(self, name, made)
         return made
 
 
+def importing_file():
+    frame = sys._getframe(2)
+    while frame.f_globals["__name__"].partition(".")[0] == "importlib":
+        frame = frame.f_back
+    return frame.f_globals.get("__file__") or ""
+
+
+class Package(Stub):
+    def __getattr__(self, name):
+        try:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{self.__name__}.{name}":
+                raise
+        return super().__getattr__(name)
+
+
 class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Comes after all other finders."""
+    """Comes after all other finders. Other packages than the one that is tested do without those that are not installed, but megatron.core
+    needs triton."""
 
     def find_spec(self, fullname, path, target=None):
         is_stubbed = any(fullname == name or fullname.startswith(f"{name}.") for name in STUBBED)
+        if not fullname.startswith("triton"):
+            is_stubbed = is_stubbed and importing_file().startswith(os.getcwd())
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True) if is_stubbed else None
 
     def create_module(self, spec):
@@ -52,7 +82,7 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class EmptyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Comes before all other finders: packages without what their __init__ does."""
+    """Comes before all other finders: packages with stubs of what their __init__ defines."""
 
     def find_spec(self, fullname, path, target=None):
         if fullname not in EMPTY:
@@ -65,10 +95,10 @@ class EmptyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def create_module(self, spec):
-        return None
+        return Package(spec.name)
 
     def exec_module(self, module):
-        pass
+        module.__path__ = module.__spec__.submodule_search_locations
 
 
 # --- Placeholders ---
@@ -78,6 +108,9 @@ class Absent(type):
 
     def __call__(cls, *args, **kwargs):
         raise NotImplementedError(f"energon_cpp has no '{cls.__name__}'")
+
+    def __getitem__(cls, parameters):
+        return cls
 
     def __getattr__(cls, name):
         raise AttributeError(f"energon_cpp has no '{cls.__name__}', which should have '{name}'")
@@ -120,11 +153,14 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 for module_name in ["energon_cpp", *(f"energon_cpp.{name}" for name in NAMES)]:
     add_placeholders(importlib.import_module(module_name))
-sys.meta_path.insert(0, AbsentFinder())
-sys.meta_path.insert(0, EmptyFinder())
+sys.meta_path[:0] = [EmptyFinder(), AbsentFinder()]
+if "MEGATRON_LM" in os.environ:
+    importlib.import_module("torch._inductor.runtime.triton_compat")  # which must not find the stub of triton
 sys.meta_path.append(StubFinder())
 if not hasattr(typing, "override"):
     typing.override = lambda function: function
+if os.path.isdir("src/megatron/bridge"):
+    importlib.import_module("megatron.bridge.models.conversion")  # first, as the __init__ of megatron.bridge does
 
 
 # --- The report ---

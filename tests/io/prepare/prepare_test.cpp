@@ -184,10 +184,11 @@ TEST_CASE("listed shards are prepared in their order, with the split that is giv
         "{\n  \"split_parts\": {\n    \"train\": [\n      \"data-{0..1}.tar\"\n    ],\n    "
         "\"val\": [\n"
         "      \"data-2.tar\"\n    ],\n    \"test\": []\n  },\n  \"exclude\": []\n}");
-  CHECK(!contains(files_below(folder.path()), ".nv-meta/split.yaml"));
+  CHECK(!std::filesystem::exists(folder.file(".nv-meta/split.yaml")));
 
   const auto refused = [&](const Names& names) {
-    return error_of([&] { prepare_folder(folder.path(), {.shards = names}); }).first;
+    const PrepareOptions again{.shards = names, .existing = Existing::kOverwrite};
+    return error_of([&] { prepare_folder(folder.path(), again); }).first;
   };
   CHECK(refused({"data-9.tar"}) == ErrorCode::kNotFound);
   CHECK(refused({"../data-0.tar"}) == ErrorCode::kInvalidArgument);
