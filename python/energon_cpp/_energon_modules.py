@@ -8,9 +8,7 @@ the package is built.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
-import importlib.util
 import os
 import sys
 import types
@@ -24,7 +22,7 @@ _ENERGON = "megatron.energon"
 # --- Modules that have no file ---
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
     """Makes modules from the table. Comes before all other finders."""
 
     def find_spec(
@@ -37,7 +35,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if in_file is not None and in_file.origin is not None:  # not only a folder of stubs
             in_file.loader = _FileLoader(fullname, in_file.origin)
             return in_file
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=_has_submodules(name))
+        return _spec(fullname, self, is_package=_has_submodules(name))
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
 
     def exec_module(self, module: types.ModuleType) -> None:
         name = module.__name__.partition(".")[2]
@@ -65,7 +66,7 @@ def install() -> None:
         module = sys.modules.get(f"{_PACKAGE}.{name}")
         if module is not None:
             _complete(module)
-        elif hasattr(package, name):  # the function edataclass
+        elif name in vars(package):  # the function edataclass
             value = getattr(package, name)
             importlib.import_module(f"{_PACKAGE}.{name}")
             setattr(package, name, value)
@@ -78,12 +79,17 @@ def _complete(module: types.ModuleType) -> None:
         source = importlib.import_module(f"{_PACKAGE}.{home}" if home else _PACKAGE)
         for entry in names.split():
             name, _, other = entry.partition("=")
-            if not hasattr(module, name):
+            if name not in vars(module):
                 setattr(module, name, getattr(source, other or name))
     if _has_submodules(own_name):
         if not hasattr(module, "__path__"):  # a file, not a folder
             module.__path__ = []
         vars(module)["__getattr__"] = _importer(module)
+
+
+def _spec(fullname: str, loader: Any, is_package: bool) -> importlib.machinery.ModuleSpec:
+    """The base classes of loaders, which importing importlib.abc would take long, are not needed."""
+    return importlib.machinery.ModuleSpec(fullname, loader, is_package=is_package)
 
 
 def _has_submodules(name: str) -> bool:
@@ -130,7 +136,7 @@ def install_as_megatron_energon() -> None:
     setattr(importlib.import_module("megatron"), "energon", package)
 
 
-class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _AliasFinder:
     """Finds megatron.energon.NAME as NAME of this package."""
 
     def find_spec(
@@ -138,6 +144,8 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if not fullname.startswith(f"{_ENERGON}."):
             return None
+        import importlib.util
+
         found = importlib.util.find_spec(_own_name(fullname))
         if found is None:
             raise ModuleNotFoundError(
@@ -146,7 +154,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 name=fullname,
             )
         is_package = found.submodule_search_locations is not None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
+        return _spec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         module = importlib.import_module(_own_name(spec.name))
@@ -158,7 +166,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = module.__spec__.loader_state  # the import system has replaced it
 
 
-class _NamespaceFinder(importlib.abc.MetaPathFinder):
+class _NamespaceFinder:
     """Finds the package megatron where no other part of it is installed."""
 
     def find_spec(

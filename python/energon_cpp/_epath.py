@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import glob
 import os
 import pathlib
-import shutil
 from typing import IO, Any, Iterator, Literal, Union, overload
 
 from ._errors import UnsupportedError
@@ -164,6 +162,8 @@ class EPath:
 
     def copy(self, target: AnyPath) -> None:
         """Copies the file, or the files of the folder."""
+        import shutil  # takes long
+
         target = EPath(target)
         if self.is_file():
             target.parent.mkdir()
@@ -173,6 +173,8 @@ class EPath:
 
     def move(self, target: AnyPath) -> None:
         """Moves the file or folder. Replaces an existing file."""
+        import shutil
+
         EPath(target).parent.mkdir()
         shutil.move(self, EPath(target).url)
 
@@ -193,6 +195,8 @@ class EPath:
     def glob(self, pattern: str) -> Iterator[EPath]:
         """Returns the files and folders below this path that match, such as "**/*.tar". A wildcard
         does not match a leading dot."""
+        import glob
+
         for found in glob.iglob(os.path.join(glob.escape(self.url), pattern), recursive=True):
             yield EPath(found)
 

@@ -54,6 +54,17 @@ def test_modules_are_modules() -> None:
         getattr(webdataset, "nothing")
 
 
+def test_modules_are_made_when_they_are_imported() -> None:
+    ran = run_script("""
+        import sys
+        import energon_cpp._energon_names
+        made = [name for name in energon_cpp._energon_names.NAMES if f"energon_cpp.{name}" in sys.modules]
+        print(*sorted(made))
+    """)
+    kept = "av edataclass errors loader media metadataset source_info task_encoder"
+    assert ran == Ran(0, f"{kept}\n", "")
+
+
 def test_submodules_are_attributes() -> None:
     ran = run_script("""
         import energon_cpp as energon
