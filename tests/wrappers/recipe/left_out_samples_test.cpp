@@ -257,9 +257,10 @@ class RandomJob {
     const auto count = draw(random_, 1, 2);
     for (std::int64_t leaf = 0; leaf < count; ++leaf) {
       TempDir& folder = *folders_.emplace_back(std::make_unique<TempDir>());
-      leaves.push_back(std::make_shared<FaultyLeaf>(
-          numbered_dataset(folder, {draw(random_, 8, 20), draw(random_, 8, 20)}),
-          faults(random_, fmt::format("read {}", leaf))));
+      // Drawn one after the other, so that each compiler draws the same jobs.
+      Faults read_faults = faults(random_, fmt::format("read {}", leaf));
+      auto samples = numbered_dataset(folder, {draw(random_, 8, 20), draw(random_, 8, 20)});
+      leaves.push_back(std::make_shared<FaultyLeaf>(std::move(samples), std::move(read_faults)));
     }
     data_ = PipelineData(std::move(leaves));
     if (count == 2 && random_() % 2 == 0) {
