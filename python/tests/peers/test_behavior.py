@@ -290,8 +290,11 @@ def test_indices_of_calls(data: pathlib.Path, kind: str, num_workers: int) -> No
         loop = iter(again)
         resumed = [next(loop)["noted"] for _ in range(8)]
         assert kind == "pack" or resumed == rest
-        restored = [loader.restore_sample(batch["__restore_key__"])["noted"] for batch in batches]
-        return [[batch["noted"] for batch in batches], rest, restored if kind != "pack" else None]
+        noted = [batch["noted"] for batch in batches]
+        if kind != "pack":  # Energon does not restore packs of samples that were encoded late
+            keys = [batch["__restore_key__"] for batch in batches]
+            assert [loader.restore_sample(key)["noted"] for key in keys] == noted
+        return [noted, rest]
 
     assert noted(ours) == noted(theirs)
 
@@ -402,7 +405,6 @@ def test_classes_of_states() -> None:
             pickle.loads(pickle.dumps(made[2])) == made[2],
             [type(one).__hash__ is None for one in (made[0], inner, flex())],
             len(set(source)),
-            repr(made[0]),
         ]
 
     import megatron.energon.source_info  # noqa: F401
