@@ -23,7 +23,6 @@ using energon::HeapBufferPool;
 using energon::limited_pipeline;
 using energon::PipelineFactory;
 using energon::repeated_pipeline;
-using energon::testing::contains;
 using energon::testing::error_of;
 using energon::testing::numbered_dataset;
 using energon::testing::TempDir;
@@ -78,13 +77,13 @@ TEST_CASE("repetitions out of range are refused", "[wrappers][epochs]") {
   HeapBufferPool memory;
   for (const double repetitions : {-1.0, 2e15, std::numeric_limits<double>::quiet_NaN()}) {
     CAPTURE(repetitions);
-    CHECK(contains(error_of([&] { repeated_pipeline(val, repetitions)({.memory = memory}); },
-                            energon::ErrorCode::kInvalidArgument),
-                   "expected a number from 0 to 1e+15"));
+    CHECK_THAT(error_of([&] { repeated_pipeline(val, repetitions)({.memory = memory}); },
+                        energon::ErrorCode::kInvalidArgument),
+               Catch::Contains("expected a number from 0 to 1e+15"));
   }
-  CHECK(contains(error_of([&] { limited_pipeline(val, -1)({.memory = memory}); },
-                          energon::ErrorCode::kInvalidArgument),
-                 "the limit is -1"));
+  CHECK_THAT(error_of([&] { limited_pipeline(val, -1)({.memory = memory}); },
+                      energon::ErrorCode::kInvalidArgument),
+             Catch::Contains("the limit is -1"));
 }
 
 TEST_CASE("repeated epochs conform", "[wrappers][conformance][epochs]") {
