@@ -48,7 +48,7 @@ SplitConfig from_yaml(const YamlValue& root) {
   SplitConfig config;
   bool has_parts = false;
   // As in Energon: people append their own "exclude" to a file that ends with "exclude: []".
-  for (const auto& [key, value] : root.last_entries()) {
+  for (const auto& [key, value] : root.entries("exclude")) {
     if (key == "exclude") {
       config.exclude = read_strings(value);
     } else if (key == "split_parts") {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -239,46 +238,30 @@ std::vector<YamlValue> YamlValue::list() const {
   return items;
 }
 
-YamlValue::Entries YamlValue::all_entries() const {
+YamlValue::Entries YamlValue::entries(std::optional<std::string_view> may_repeat) const {
   if (!node_.IsMap()) {
     fail("must be a mapping");
   }
   Entries entries;
+  std::set<std::string> seen;
+  auto repeats = std::count_if(node_.begin(), node_.end(), [may_repeat](const auto& entry) {
+    return entry.first.IsScalar() && entry.first.Scalar() == may_repeat;
+  });
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar()) {
       fail("must have strings as keys");
     }
     const std::string& key = entry.first.Scalar();
     take(key.size());
-    entries.emplace_back(
-        key, inner(entry.second,
-                   fmt::format("{}{}{}", place_, place_.empty() ? "" : ".", printable(key))));
-  }
-  return entries;
-}
-
-YamlValue::Entries YamlValue::entries() const {
-  Entries entries = all_entries();
-  std::set<std::string_view> seen;
-  for (const auto& [key, value] : entries) {
+    YamlValue value = inner(
+        entry.second, fmt::format("{}{}{}", place_, place_.empty() ? "" : ".", printable(key)));
+    if (key == may_repeat && --repeats > 0) {
+      continue;
+    }
     if (!seen.insert(key).second) {
       value.fail("occurs twice");
     }
-  }
-  return entries;
-}
-
-YamlValue::Entries YamlValue::last_entries() const {
-  const Entries all = all_entries();
-  std::map<std::string_view, std::size_t> last;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    last[all[i].first] = i;
-  }
-  Entries entries;  // never assigned to: that would change the document
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (last.at(all[i].first) == i) {
-      entries.push_back(all[i]);
-    }
+    entries.emplace_back(key, std::move(value));
   }
   return entries;
 }

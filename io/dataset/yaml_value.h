@@ -41,9 +41,9 @@ class YamlValue {
   std::int64_t integer() const;
   nlohmann::ordered_json json() const;
   std::vector<YamlValue> list() const;
-  Entries entries() const;  ///< entries of a mapping, in order; a duplicate key is an error
-  /// The same, but of entries with the same key only the last one, like PyYAML.
-  Entries last_entries() const;
+  /// Entries of a mapping, in order. A duplicate key is an error, except for `may_repeat`, of which
+  /// the last entry counts.
+  Entries entries(std::optional<std::string_view> may_repeat = std::nullopt) const;
 
   [[noreturn]] void fail(const std::string& problem) const;
 
@@ -53,7 +53,6 @@ class YamlValue {
       : node_(node), place_(std::move(place)), path_(&path), left_(std::move(left)) {}
 
   YamlValue inner(const YAML::Node& node, std::string place) const;
-  Entries all_entries() const;
   void take(std::size_t size) const;
 
   YAML::Node node_;
