@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -154,13 +155,57 @@ std::optional<ImageDecoder> image_decoder(const SampleDecoderOptions& options) {
                             fmt::join(image_mode_names(), ", ")));
   }
   image->limits = options.limits;
+  image->apply_orientation = options.apply_orientation;
   return ImageDecoder(*image);
 }
 
 }  // namespace
 
+// A transform for all threads. It reuses memory, so a thread that finds it busy uses a copy; and so
+// does a child that was forked while another thread was using it.
+class SampleDecoder::Transform {
+ public:
+  Transform(ImageTransform transform, TransformedImageOptions options)
+      : original_(std::move(transform)), options_(options), reused_(original_) {}
+
+  Tensor decode(ByteView encoded, BufferAllocator& memory, CallRng* rng) const {
+    if (rng == nullptr && original_.is_random()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "the transform draws random numbers: pass a CallRng to decode_part()");
+    }
+    CallRng unused(0);
+    CallRng& numbers = rng != nullptr ? *rng : unused;
+    if (is_busy_.test_and_set(std::memory_order_acquire)) {
+      ImageTransform own = original_;
+      return decode_transformed(encoded, own, numbers, memory, options_);
+    }
+    struct Release {
+      std::atomic_flag& flag;
+      ~Release() { flag.clear(std::memory_order_release); }
+    } const release{is_busy_};
+    return decode_transformed(encoded, reused_, numbers, memory, options_);
+  }
+
+ private:
+  const ImageTransform original_;
+  const TransformedImageOptions options_;
+  mutable std::atomic_flag is_busy_;
+  mutable ImageTransform reused_;  // by the thread that has set is_busy_
+};
+
 SampleDecoder::SampleDecoder(SampleDecoderOptions options)
-    : options_(std::move(options)), image_(image_decoder(options_)) {}
+    : options_(std::move(options)), image_(image_decoder(options_)) {
+  if (!options_.transform) {
+    return;
+  }
+  if (!image_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a transform needs decoded images: set an image mode, or remove the transform");
+  }
+  transform_ = std::make_shared<const Transform>(
+      *options_.transform, TransformedImageOptions{.apply_orientation = options_.apply_orientation,
+                                                   .limits = options_.limits});
+}
 
 std::optional<ContentKind> SampleDecoder::kind_of(std::string_view name, ByteView content) const {
   std::optional<ContentKind> kind = content_kind_of_name(name);
@@ -173,23 +218,23 @@ std::optional<ContentKind> SampleDecoder::kind_of(std::string_view name, ByteVie
 }
 
 Value SampleDecoder::decode_part(std::string_view name, const SharedBytes& part,
-                                 BufferAllocator& memory) const {
+                                 BufferAllocator& memory, CallRng* rng) const {
   if (options_.leaves_bytes) {
     return Value(part);
   }
   try {
     if (const auto inside = name_inside_gzip(name)) {
-      return decode_part(*inside, expand_gzip(part.view, options_.limits, memory), memory);
+      return decode_part(*inside, expand_gzip(part.view, options_.limits, memory), memory, rng);
     }
     const std::optional<ContentKind> kind = kind_of(name, part.view);
-    return kind ? decode_content(*kind, part, memory) : Value(part);
+    return kind ? decode_content(*kind, part, memory, rng) : Value(part);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("part '{}': {}", printable(name), error.message()),
                 error.context());
   }
 }
 
-void SampleDecoder::decode(Sample& sample, BufferAllocator& memory) const {
+void SampleDecoder::decode(Sample& sample, BufferAllocator& memory, CallRng* rng) const {
   if (options_.leaves_bytes) {
     return;
   }
@@ -197,7 +242,7 @@ void SampleDecoder::decode(Sample& sample, BufferAllocator& memory) const {
     for (auto& [name, value] : sample.fields) {
       const auto* part = std::get_if<SharedBytes>(&value.base());
       if (part != nullptr && is_wanted(name)) {
-        value = decode_part(name, *part, memory);
+        value = decode_part(name, *part, memory, rng);
       }
     }
   } catch (Error& error) {
@@ -229,11 +274,12 @@ Value SampleDecoder::decode_av(const SharedBytes& part, BufferAllocator& memory)
 }
 
 Value SampleDecoder::decode_content(ContentKind kind, const SharedBytes& part,
-                                    BufferAllocator& memory) const {
+                                    BufferAllocator& memory, CallRng* rng) const {
   const DecodeLimits& limits = options_.limits;
   switch (kind) {
     case ContentKind::kImage:
-      return image_->decode(part.view, memory);
+      return transform_ ? transform_->decode(part.view, memory, rng)
+                        : image_->decode(part.view, memory);
     case ContentKind::kAv:
       return decode_av(part, memory);
     case ContentKind::kText:

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,9 +14,11 @@
 
 #include "energon/sample/buffer_allocator.h"
 #include "energon/sample/sample.h"
+#include "energon/stage/call_context.h"
 #include "io/bytes.h"
 #include "media/decode_limits.h"
 #include "media/image/image_decoder.h"
+#include "media/transform/image_transform.h"
 
 namespace energon {
 
@@ -67,6 +70,11 @@ enum class AvMode : std::uint8_t {
 struct SampleDecoderOptions {
   /// The image mode (image_mode_names()). An empty string keeps the bytes of images.
   std::string image = "torchrgb";
+  /// Images become the tensors of this transform (decode_transformed()) instead of those of the
+  /// image mode. 16-bit images become 8-bit.
+  std::optional<ImageTransform> transform = std::nullopt;
+  /// Applies the EXIF orientation. That of TIFFs is always applied.
+  bool apply_orientation = false;
   AvMode av = AvMode::kBytes;
   /// Keep the bytes of every part.
   bool leaves_bytes = false;
@@ -77,34 +85,46 @@ struct SampleDecoderOptions {
   DecodeLimits limits = {};
 };
 
-/// Thread-safe: contains only options.
+/// Thread-safe. Copies share the memory that a transform reuses.
 class SampleDecoder {
  public:
-  /// Throws Error (kInvalidArgument) for an unknown image mode, with the list of modes.
+  /// Throws Error (kInvalidArgument) for an unknown image mode, with the list of modes, and for a
+  /// transform without an image mode.
   explicit SampleDecoder(SampleDecoderOptions options = {});
 
   /// Returns the value of the part called `name`: images become tensors of the image mode; text a
   /// string; `cls` and other numbers an integer; JSON, MessagePack and CBOR a value of the same
   /// structure; arrays tensors, or lists or mappings of tensors. If `name` ends in ".gz", the part
-  /// is expanded first. Other parts, and pickles, stay bytes. Tensors are stored in `memory`.
-  /// Throws Error of the decoders (kCorruptData, kUnsupported, kResourceExhausted), with the name
-  /// of the part before the message.
-  Value decode_part(std::string_view name, const SharedBytes& part, BufferAllocator& memory) const;
+  /// is expanded first. Other parts, and pickles, stay bytes. Tensors are stored in `memory`. A
+  /// random transform draws from `rng`, once for each image. Throws Error of the decoders
+  /// (kCorruptData, kUnsupported, kResourceExhausted), and kInvalidArgument if a random transform
+  /// gets no `rng`, with the name of the part before the message.
+  Value decode_part(std::string_view name, const SharedBytes& part, BufferAllocator& memory,
+                    CallRng* rng = nullptr) const;
 
-  /// Replaces the bytes of each field of `sample` (SampleDecoderOptions::parts) by decode_part().
-  /// Throws as decode_part(), with the sample's key.
-  void decode(Sample& sample, BufferAllocator& memory) const;
+  /// Replaces the bytes of each field of `sample` (SampleDecoderOptions::parts) by decode_part(),
+  /// in the order of the fields. Throws as decode_part(), with the sample's key.
+  void decode(Sample& sample, BufferAllocator& memory, CallRng* rng = nullptr) const;
+
+  /// The random numbers of the call if images are transformed at random, else null: a stage that
+  /// does not draw does not make a generator.
+  CallRng* rng_of(CallContext& context) const { return is_random() ? &context.rng() : nullptr; }
+  bool is_random() const { return options_.transform && options_.transform->is_random(); }
 
   /// The kind of the part for decode_part(); nullopt if the part stays bytes.
   std::optional<ContentKind> kind_of(std::string_view name, ByteView content) const;
 
  private:
+  class Transform;
+
   bool is_wanted(std::string_view name) const;
-  Value decode_content(ContentKind kind, const SharedBytes& part, BufferAllocator& memory) const;
+  Value decode_content(ContentKind kind, const SharedBytes& part, BufferAllocator& memory,
+                       CallRng* rng) const;
   Value decode_av(const SharedBytes& part, BufferAllocator& memory) const;
 
   SampleDecoderOptions options_;
   std::optional<ImageDecoder> image_;
+  std::shared_ptr<const Transform> transform_;  // or null
 };
 
 }  // namespace energon

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -173,6 +174,20 @@ ImageTransform::ImageTransform(std::vector<ImageStep> steps, ImageTransformOptio
   }
   CallRng rng(0);
   plan(64, 64, rng);  // throws for steps that no image can pass
+}
+
+bool ImageTransform::is_random() const {
+  return std::ranges::any_of(steps_, [](const ImageStep& step) {
+    return std::visit(
+        [](const auto& one) {
+          using Step = std::decay_t<decltype(one)>;
+          return std::is_same_v<Step, RandomCrop> || std::is_same_v<Step, RandomResizedCrop> ||
+                 std::is_same_v<Step, RandomHorizontalFlip> ||
+                 std::is_same_v<Step, RandomVerticalFlip> || std::is_same_v<Step, RandomRotation> ||
+                 std::is_same_v<Step, ColorJitter> || std::is_same_v<Step, RandomGray>;
+        },
+        step);
+  });
 }
 
 ImageTransform::ImageTransform(const ImageTransform& other)

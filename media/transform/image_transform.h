@@ -217,6 +217,8 @@ class ImageTransform {
 
   /// Channels of the images that the transform accepts.
   int channels() const { return options_.channels; }
+  /// Whether plan() draws random numbers.
+  bool is_random() const;
 
   /// The tensor for a source of this size. Throws Error (kInvalidArgument).
   TensorSpec output(std::int64_t width, std::int64_t height) const;

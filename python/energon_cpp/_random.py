@@ -26,6 +26,11 @@ def seed(number: int) -> None:
         torch.default_generator.manual_seed(number)
 
 
+def draw_seed() -> int:
+    """Returns a seed of 32 bits for a native generator."""
+    return random.getrandbits(32)
+
+
 def save() -> tuple[Any, Any, Any]:
     """Returns the state of the generators, for functions that run in the trainer."""
     numpy: Any = sys.modules.get("numpy")

@@ -79,9 +79,6 @@ class Dataset:
         return Dataset(self._recipe.changed(options=options))
 
 
-SavableDataset = Dataset
-
-
 @takes_old_options
 @explains_dataset_options
 def get_train_dataset(

@@ -6,10 +6,11 @@ import abc
 import dataclasses
 import functools
 import sys
-from typing import Any
+from typing import Any, Sequence
 
 from . import _core
 from ._explained_options import checks_fields
+from .transforms import Transform, native_options
 
 
 class FileStoreDecoder(abc.ABC):
@@ -38,6 +39,8 @@ class SampleDecoder(FileStoreDecoder):
         guess_content: Decode parts with unknown names according to their first bytes.
         parts: Names of the parts to decode, while other parts of crude samples stay bytes; None
             means all parts.
+        transform: Transforms of images, from energon_cpp.transforms. Images with 16 bits become
+            8-bit. Gray images with channels last have the shape (H, W, 1).
     """
 
     image_decode: str | None = "torchrgb"
@@ -45,6 +48,17 @@ class SampleDecoder(FileStoreDecoder):
     video_decode_audio: bool = False
     guess_content: bool = False
     parts: tuple[str, ...] | None = None
+    transform: Sequence[Transform] | None = None
+
+    def __post_init__(self) -> None:
+        if self.transform is None:
+            return
+        if isinstance(self.transform, Transform):
+            object.__setattr__(self, "transform", (self.transform,))
+        object.__setattr__(self, "transform", tuple(self.transform))
+        native_options(self.transform)  # raises for wrong transforms
+        if self.image_decode is None:
+            raise ValueError("transform needs decoded images, but image_decode is None")
 
     def decode(self, fname: str, raw: Any) -> Any:
         """Decodes `raw`, the bytes of a part called `fname`, as the pipeline does."""
@@ -61,7 +75,11 @@ class SampleDecoder(FileStoreDecoder):
         return not name.startswith("__") and (self.parts is None or name in self.parts)
 
     def config(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        transform = values.pop("transform")
+        if transform is not None:
+            values["transform"] = [repr(one) for one in transform]
+        return values
 
     def _native(self) -> _core.PartDecoder:
         return _part_decoder(self, "torch" if "torch" in sys.modules else "energon")
@@ -86,6 +104,7 @@ class SampleDecoder(FileStoreDecoder):
             "av_decoders": self.av_decode == "AVDecoder",
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
+            **({} if self.transform is None else native_options(self.transform)),
         }
 
 

@@ -5,6 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,12 +17,16 @@
 #include <fmt/format.h>
 
 #include "energon/sample/buffer_allocator.h"
+#include "energon/stage/call_context.h"
 #include "io/concurrency.h"
 #include "io/error.h"
 #include "media/av/av_decoder.h"
+#include "media/image/image_decoder.h"
+#include "media/transform/image_transform.h"
 #include "python/src/buffer_object.h"
 #include "python/src/interpreter.h"
 #include "python/src/module.h"
+#include "python/src/python_names.h"
 #include "python/src/value_to_python.h"
 
 namespace nb = nanobind;
@@ -30,12 +37,162 @@ namespace energon::python {
 
 nb::object PartDecoder::decode(std::string_view name, const SharedBytes& part,
                                BufferAllocator& memory) const {
+  static constinit PackageAttribute draw_seed("_random", "draw_seed");
+  std::optional<CallRng> rng;
+  if (decoder_.is_random()) {
+    rng.emplace(nb::cast<std::uint32_t>(draw_seed()));
+  }
   const Value value = [&] {
     const ReleaseGil released;
-    return decoder_.decode_part(name, part, memory);
+    return decoder_.decode_part(name, part, memory, rng ? &*rng : nullptr);
   }();
   return to_python(value, tensors_);
 }
+
+namespace {
+
+// A transform of energon_cpp.transforms: its name and its numbers.
+using NamedStep = std::pair<std::string, std::vector<double>>;
+
+ImageStep step_of(const NamedStep& step) {
+  const auto& [name, numbers] = step;
+  const auto real = [&numbers = numbers](std::size_t i) { return numbers.at(i); };
+  const auto whole = [&](std::size_t i) { return static_cast<std::int64_t>(real(i)); };
+  if (name == "ResizeTo") {
+    return ResizeTo{.width = whole(0), .height = whole(1)};
+  }
+  if (name == "ResizeShortest") {
+    return ResizeShortest{.size = whole(0),
+                          .longest = numbers.size() > 1 ? std::optional(whole(1)) : std::nullopt};
+  }
+  if (name == "ResizeLongest") {
+    return ResizeLongest{.size = whole(0)};
+  }
+  if (name == "CenterCrop") {
+    return CenterCrop{.width = whole(0), .height = whole(1)};
+  }
+  if (name == "RandomCrop") {
+    return RandomCrop{.width = whole(0), .height = whole(1)};
+  }
+  if (name == "RandomResizedCrop") {
+    return RandomResizedCrop{.width = whole(0),
+                             .height = whole(1),
+                             .scale = {real(2), real(3)},
+                             .ratio = {real(4), real(5)}};
+  }
+  if (name == "RandomHorizontalFlip") {
+    return RandomHorizontalFlip{.p = real(0)};
+  }
+  if (name == "RandomVerticalFlip") {
+    return RandomVerticalFlip{.p = real(0)};
+  }
+  if (name == "RandomRotation") {
+    return RandomRotation{.degrees = {real(0), real(1)}};
+  }
+  if (name == "PadToSquare") {
+    return PadToSquare{};
+  }
+  if (name == "Pad") {
+    return Padding{.left = whole(0), .top = whole(1), .right = whole(2), .bottom = whole(3)};
+  }
+  if (name == "ColorJitter") {
+    return ColorJitter{
+        .brightness = real(0), .contrast = real(1), .saturation = real(2), .hue = real(3)};
+  }
+  if (name == "RandomGrayscale") {
+    return RandomGray{.p = real(0)};
+  }
+  throw Error(ErrorCode::kInternal, fmt::format("a transform called '{}'", name));
+}
+
+template <class Choice>
+Choice choice_called(const std::string& name,
+                     std::initializer_list<std::pair<std::string_view, Choice>> choices) {
+  for (const auto& [known, choice] : choices) {
+    if (name == known) {
+      return choice;
+    }
+  }
+  throw Error(ErrorCode::kInternal, fmt::format("a transform with '{}'", name));
+}
+
+// One number for all channels, or one for each.
+std::array<double, kMaxImageChannels> by_channel(const std::vector<double>& numbers, int channels,
+                                                 std::string_view what) {
+  std::array<double, kMaxImageChannels> all = {};
+  if (numbers.size() != 1 && std::ssize(numbers) != channels) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} has {} values, but the images have {} channels", what,
+                            numbers.size(), channels));
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = numbers.size() == 1 ? numbers[0] : i < numbers.size() ? numbers[i] : 0;
+  }
+  return all;
+}
+
+int channels_of_mode(const ImageOptions& mode, const std::string& name) {
+  switch (mode.channels) {
+    case ImageChannels::kGray:
+      return 1;
+    case ImageChannels::kRgb:
+      return 3;
+    case ImageChannels::kRgba:
+      return 4;
+    case ImageChannels::kAsStored:
+      break;
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("image_decode='{}' keeps the channels as stored; a transform needs a mode "
+                  "with a number of channels, such as 'pilrgb'",
+                  name));
+}
+
+// The options that transforms._options() makes. Returns nullopt without "image_steps".
+std::optional<ImageTransform> take_transform(OptionReader& options, const std::string& mode_name) {
+  std::optional<std::vector<NamedStep>> named;
+  std::optional<std::string> dtype;
+  std::optional<std::vector<double>> mean;
+  std::optional<std::vector<double>> stddev;
+  std::vector<double> fill = {0};
+  std::string filter = "bilinear";
+  ImageTransformOptions transform;
+  options.take("image_steps", named);
+  options.take("image_dtype", dtype);
+  options.take("image_mean", mean);
+  options.take("image_std", stddev);
+  options.take("image_fill", fill);
+  options.take("image_filter", filter);
+  options.take("image_antialias", transform.antialias);
+  const std::optional<ImageOptions> mode = image_options_of_mode(mode_name);
+  if (!named || !mode) {  // SampleDecoder refuses an unknown mode
+    return std::nullopt;
+  }
+  transform.channels = channels_of_mode(*mode, mode_name);
+  transform.format.channels_first = mode->layout == PixelLayout::kChannelsFirst;
+  transform.format.dtype = dtype ? choice_called<DType>(*dtype, {{"uint8", DType::kUInt8},
+                                                                 {"float16", DType::kFloat16},
+                                                                 {"bfloat16", DType::kBFloat16},
+                                                                 {"float32", DType::kFloat32}})
+                                 : mode->dtype;
+  transform.filter = choice_called<ResizeFilter>(filter, {{"nearest", ResizeFilter::kNearest},
+                                                          {"box", ResizeFilter::kBox},
+                                                          {"bilinear", ResizeFilter::kBilinear},
+                                                          {"bicubic", ResizeFilter::kBicubic}});
+  transform.fill = by_channel(fill, transform.channels, "fill");
+  if (mean && stddev) {
+    transform.format.mean = by_channel(*mean, transform.channels, "Normalize(mean=...)");
+    transform.format.stddev = by_channel(*stddev, transform.channels, "Normalize(std=...)");
+  }
+  std::vector<ImageStep> steps;
+  for (const NamedStep& step : *named) {
+    steps.push_back(step_of(step));
+  }
+  return ImageTransform(std::move(steps), transform);
+}
+
+}  // namespace
 
 std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   bool decodes = false;
@@ -44,6 +201,8 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   SampleDecoderOptions decoder;
   options.take("decode", decodes);
   options.take("image_decode", image);
+  options.take("apply_orientation", decoder.apply_orientation);
+  decoder.transform = take_transform(options, image.value_or(""));
   options.take("av_tensors", av_tensors);
   options.take("guess_content", decoder.guess_content);
   options.take("decode_parts", decoder.parts);

@@ -23,7 +23,9 @@ class PartDecoder {
       : decoder_(std::move(options)), tensors_(tensors) {}
 
   /// The decoded part `name` as a Python object; bytes or a Buffer for parts that are not decoded.
-  /// Requires: the GIL, which is released while decoding. Throws like SampleDecoder::decode_part().
+  /// Random transforms get a seed from Python's `random`, which is seeded in functions of a
+  /// pipeline. Requires: the GIL, which is released while decoding. Throws like
+  /// SampleDecoder::decode_part().
   nanobind::object decode(std::string_view name, const SharedBytes& part,
                           BufferAllocator& memory) const;
 

@@ -50,7 +50,7 @@ namespace {
 MapFunction decode_then(SampleDecoderOptions options, MapFunction next) {
   return [decoder = SampleDecoder(std::move(options)), next = std::move(next)](
              Sample sample, CallContext& context) {
-    decoder.decode(sample, context.memory());
+    decoder.decode(sample, context.memory(), decoder.rng_of(context));
     return next ? next(std::move(sample), context) : sample;
   };
 }

@@ -19,10 +19,10 @@ std::unique_ptr<FileStore> not_null(std::unique_ptr<FileStore> store) {
 DecodeFileStore::DecodeFileStore(std::unique_ptr<FileStore> inner, SampleDecoderOptions options)
     : inner_(not_null(std::move(inner))), decoder_(std::move(options)) {}
 
-DecodedFile DecodeFileStore::get(std::string_view name, BufferAllocator& memory) {
+DecodedFile DecodeFileStore::get(std::string_view name, BufferAllocator& memory, CallRng* rng) {
   FileStoreItem file = inner_->get(name);
   try {
-    Value value = decoder_.decode_part(name, file.bytes, memory);
+    Value value = decoder_.decode_part(name, file.bytes, memory, rng);
     return {.value = std::move(value), .file = std::move(file)};
   } catch (Error& error) {
     throw error.with({.path = path(), .sample_key = std::string(name)});

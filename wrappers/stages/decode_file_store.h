@@ -29,8 +29,9 @@ class DecodeFileStore {
 
   /// The file `name`, decoded according to the suffix after its last dot; tensors are stored in
   /// `memory`. Throws Error as FileStore::get() and as SampleDecoder::decode_part(), with the store
-  /// as path and the name as sample.
-  DecodedFile get(std::string_view name, BufferAllocator& memory = heap_memory());
+  /// as path and the name as sample. A random transform draws from `rng`.
+  DecodedFile get(std::string_view name, BufferAllocator& memory = heap_memory(),
+                  CallRng* rng = nullptr);
 
   /// The metadata from the inner store.
   std::optional<MediaMetadata> get_media_metadata(std::string_view name);

@@ -62,8 +62,9 @@ const Value* take_step(const Value& value, const FieldStep& step, std::string& p
 // The decoded parts of one sample.
 class DecodedParts {
  public:
-  DecodedParts(const Sample& sample, const SampleDecoder& decoder, BufferAllocator& memory)
-      : sample_(sample), decoder_(decoder), memory_(memory) {}
+  DecodedParts(const Sample& sample, const SampleDecoder& decoder, BufferAllocator& memory,
+               CallRng* rng)
+      : sample_(sample), decoder_(decoder), memory_(memory), rng_(rng) {}
 
   // Null if there is no value, with the reason in `problem`.
   const Value* find(const FieldPath& path, std::string& problem) {
@@ -91,14 +92,15 @@ class DecodedParts {
       return nullptr;
     }
     const auto* const bytes = std::get_if<SharedBytes>(&found->base());
-    decoded_.emplace_back(name,
-                          bytes != nullptr ? decoder_.decode_part(name, *bytes, memory_) : *found);
+    decoded_.emplace_back(
+        name, bytes != nullptr ? decoder_.decode_part(name, *bytes, memory_, rng_) : *found);
     return &decoded_.back().second;
   }
 
   const Sample& sample_;
   const SampleDecoder& decoder_;
   BufferAllocator& memory_;
+  CallRng* const rng_;
   Mapping decoded_;
 };
 
@@ -130,12 +132,12 @@ TypedSampleMaker::TypedSampleMaker(TypedSamples samples, const SampleDecoder& de
   validate(samples_);
 }
 
-void TypedSampleMaker::make(Sample& sample, BufferAllocator& memory) const {
+void TypedSampleMaker::make(Sample& sample, BufferAllocator& memory, CallRng* rng) const {
   if (samples_.type == SampleType::kCrude) {
-    decoder_.decode(sample, memory);
+    decoder_.decode(sample, memory, rng);
     return;
   }
-  DecodedParts parts(sample, decoder_, memory);
+  DecodedParts parts(sample, decoder_, memory, rng);
   Mapping fields;
   for (const SampleField& field : fields_of(samples_.type)) {
     const FieldExpression* const expression = samples_.field_map.find(field.name);
@@ -185,9 +187,9 @@ class LeafMaker {
     }
   }
 
-  void make(Sample& sample, BufferAllocator& memory) const {
+  void make(Sample& sample, BufferAllocator& memory, CallRng* rng) const {
     if (!is_join_) {
-      makers_.front().make(sample, memory);
+      makers_.front().make(sample, memory, rng);
       return;
     }
     std::vector<JoinedColumn> columns;
@@ -196,7 +198,7 @@ class LeafMaker {
                     .restore_key = {},
                     .fields = std::move(std::get<Mapping>(parts.base())),
                     .sources = {}};
-      makers_.at(std::stoul(number)).make(column, memory);
+      makers_.at(std::stoul(number)).make(column, memory, rng);
       columns.push_back({.sample = std::move(column)});
     }
     sample.fields = merge_columns(std::move(columns));
@@ -221,8 +223,10 @@ MapFunction typed_samples(const SampleDecoderOptions& options,
       throw;
     }
   }
-  return [makers = std::move(makers), next = std::move(next)](Sample sample, CallContext& context) {
-    makers.at(static_cast<std::size_t>(leaf_of(sample.restore_key))).make(sample, context.memory());
+  return [decoder, makers = std::move(makers), next = std::move(next)](Sample sample,
+                                                                       CallContext& context) {
+    makers.at(static_cast<std::size_t>(leaf_of(sample.restore_key)))
+        .make(sample, context.memory(), decoder.rng_of(context));
     return next ? next(std::move(sample), context) : sample;
   };
 }

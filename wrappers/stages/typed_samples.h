@@ -27,8 +27,8 @@ class TypedSampleMaker {
   /// Tensors are stored in `memory`. Optional fields without a value are omitted. A null in the
   /// data becomes Null. For crude samples, only decodes the parts. Throws Error with key and field:
   /// kNotFound for a missing required field, with the reason for each alternative; and like
-  /// SampleDecoder.
-  void make(Sample& sample, BufferAllocator& memory) const;
+  /// SampleDecoder, which draws from `rng`.
+  void make(Sample& sample, BufferAllocator& memory, CallRng* rng = nullptr) const;
 
  private:
   TypedSamples samples_;

@@ -3,11 +3,16 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "energon/stage/call_context.h"
 #include "io/error.h"
 #include "io/file.h"
+#include "media/transform/image_transform.h"
+#include "tests/media/image/image_file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/shared_data.h"
 
@@ -63,6 +68,71 @@ TEST_CASE("images have the requested mode, or stay bytes", "[media][sample_decod
   CHECK(stays(decoded("png", kRedPixel, {.image = ""})));
   CHECK_THAT(error_of([] { SampleDecoder({.image = "rgb16"}); }, ErrorCode::kInvalidArgument),
              Catch::Contains("unknown image mode 'rgb16'") && Catch::Contains("torchrgb8"));
+}
+
+TEST_CASE("images are transformed while they are decoded", "[media][sample_decoder]") {
+  const std::string jpeg = energon::testing::image_file("exif6.jpg");
+  const energon::ImageTransform random(
+      {energon::RandomResizedCrop{.width = 11, .height = 9}, energon::RandomHorizontalFlip{}});
+  CHECK(random.is_random());
+  const SampleDecoder decoder({.transform = random, .apply_orientation = true});
+  energon::ImageTransform own = random;
+  for (std::uint32_t seed = 0; seed < 5; ++seed) {
+    energon::CallRng rng(seed);
+    energon::CallRng same(seed);
+    const auto image =
+        std::get<Tensor>(decoder.decode_part("jpg", bytes(jpeg), heap_memory(), &rng).base());
+    const Tensor expected = energon::decode_transformed(energon::as_bytes(jpeg), own, same,
+                                                        heap_memory(), {.apply_orientation = true});
+    CHECK(image.shape == std::vector<std::int64_t>{3, 9, 11});
+    CHECK(image.data.text() == expected.data.text());
+    CHECK(rng() == same());  // it has drawn as many numbers
+  }
+  CHECK_THAT(error_of([&] { decoder.decode_part("jpg", bytes(jpeg), heap_memory()); },
+                      ErrorCode::kInvalidArgument),
+             Catch::Contains("part 'jpg': the transform draws random numbers"));
+  CHECK_THAT(error_of([&] { SampleDecoder({.image = "", .transform = random}); },
+                      ErrorCode::kInvalidArgument),
+             Catch::Contains("a transform needs decoded images"));
+  // Without random steps, no numbers are needed. Other parts are decoded as always.
+  const SampleDecoder fixed(
+      {.transform = energon::ImageTransform({energon::CenterCrop{.width = 5, .height = 4}})});
+  CHECK_FALSE(fixed.is_random());
+  const auto cropped =
+      std::get<Tensor>(fixed.decode_part("jpg", bytes(jpeg), heap_memory()).base());
+  CHECK(cropped.shape == std::vector<std::int64_t>{3, 4, 5});
+  CHECK(std::get<std::string>(fixed.decode_part("txt", bytes("a"), heap_memory()).base()) == "a");
+}
+
+TEST_CASE("threads share a decoder with a transform", "[media][sample_decoder]") {
+  const std::string jpeg = energon::testing::image_file("420.jpg");
+  const SampleDecoder decoder(
+      {.transform = energon::ImageTransform({energon::RandomCrop{.width = 30, .height = 30},
+                                             energon::ColorJitter{.brightness = 0.5}})});
+  const auto run = [&](std::uint32_t seed) {
+    energon::CallRng rng(seed);
+    const auto image =
+        std::get<Tensor>(decoder.decode_part("jpg", bytes(jpeg), heap_memory(), &rng).base());
+    return std::string(image.data.text());
+  };
+  std::vector<std::string> expected;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    expected.push_back(run(seed));
+  }
+  std::vector<std::vector<std::string>> found(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& images : found) {
+      threads.emplace_back([&] {
+        for (std::uint32_t seed = 0; seed < 20; ++seed) {
+          images.push_back(run(seed));
+        }
+      });
+    }
+  }
+  for (const auto& images : found) {
+    CHECK(images == expected);
+  }
 }
 
 TEST_CASE("content is guessed for unknown names, if requested", "[media][sample_decoder]") {

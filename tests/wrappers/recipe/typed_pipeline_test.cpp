@@ -8,7 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/sample/restore_key.h"
+#include "energon/stage/call_context.h"
+#include "media/transform/image_transform.h"
 #include "tests/support/error_of.h"
+#include "tests/support/tar_builder.h"
 #include "tests/wrappers/typed_dataset.h"
 #include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
@@ -257,4 +260,39 @@ TEST_CASE("a function of the program makes the samples of a class that the libra
   CHECK_THAT(error_of([&] { energon::open_data(path, options); }, ErrorCode::kInvalidArgument),
              Catch::Contains("unknown sample type 'my.data.MyWebdataset'") &&
                  Catch::Contains("Python reads it with sample_types="));
+}
+
+// python/tests/test_transforms.py expects the same numbers.
+TEST_CASE("a decoder transforms images with the random numbers of their sample",
+          "[wrappers][typed]") {
+  const TempDir folder;
+  energon::testing::TarBuilder tar;
+  for (const std::string key : {"a", "b", "c"}) {
+    tar.file(key + ".png", energon::testing::small_png());
+  }
+  folder.write("data-0.tar", tar.end().text());
+  const energon::ImageTransform transform(
+      {energon::RandomResizedCrop{.width = 8, .height = 6, .scale = {0.2, 1}},
+       energon::RandomHorizontalFlip{}, energon::ColorJitter{.brightness = 0.5, .hue = 0.2}},
+      {.format = {.dtype = energon::DType::kUInt8}});
+  ValOptions options;
+  options.task_encoder.decoder = energon::SampleDecoderOptions{.transform = transform};
+  std::vector<std::uint64_t> sums;
+  for (const Sample& sample : all_of(energon::val_dataset(folder.path(), {}, options))) {
+    const energon::Tensor image = sample.tensor("png");
+    CHECK(image.shape == std::vector<std::int64_t>{3, 6, 8});
+    // As by hand, with the context of such a call.
+    energon::CallContext context({.seed = 0}, sample.restore_key, 0);
+    energon::ImageTransform own = transform;
+    const energon::Tensor expected =
+        decode_transformed(energon::as_bytes(energon::testing::small_png()), own, context.rng(),
+                           energon::heap_memory());
+    CHECK(image.data.text() == expected.data.text());
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < image.data.view.size(); ++i) {
+      sum += (i + 1) * std::to_integer<std::uint64_t>(image.data.view[i]);
+    }
+    sums.push_back(sum);
+  }
+  CHECK(sums == std::vector<std::uint64_t>{0, 0, 0});
 }

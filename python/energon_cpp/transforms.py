@@ -1,0 +1,392 @@
+"""Transforms of images, which the native decoder applies: SampleDecoder(transform=[...]).
+
+The names, arguments and results are those of torchvision.transforms.v2, except where a class says
+otherwise. Only the needed part of an image is decoded, consecutive geometric transforms are one
+resampling, and random numbers come from the seed of the job and the key of the sample, so that a
+restored sample is the same again.
+
+Transforms of geometry come before those of colors, and Normalize and ToDtype last. Sizes are
+(height, width), or one number for both unless a class says otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from typing import Any, Sequence, Union
+
+from ._explained_options import checks_fields
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "ExifTranspose",
+    "Normalize",
+    "Pad",
+    "PadToSquare",
+    "RandomCrop",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomVerticalFlip",
+    "Resize",
+    "ResizeLongest",
+    "ToDtype",
+    "Transform",
+]
+
+Size = Union[int, Sequence[int]]
+Fill = Union[float, Sequence[float]]
+_Step = tuple[str, list[float]]
+
+_FILTERS = ("nearest", "box", "bilinear", "bicubic")
+_DTYPES = ("uint8", "float16", "bfloat16", "float32")
+
+
+@dataclasses.dataclass(frozen=True)
+class Transform:
+    """Base class of the transforms. Objects are immutable and can be compared and hashed."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list):
+                object.__setattr__(self, field.name, tuple(value))
+        self._steps()  # raises for wrong values
+
+    def _steps(self) -> list[_Step]:
+        """The native steps."""
+        return []
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class ExifTranspose(Transform):
+    """Turns images upright as their EXIF orientation says; the first transform. TIFFs are always
+    upright. Pillow has this function in ImageOps."""
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class Resize(Transform):
+    """Resizes the image.
+
+    Args:
+        size: (height, width); or the shorter side, and the other keeps the ratio.
+        interpolation: "nearest" (in torchvision NEAREST_EXACT), "box", "bilinear" or "bicubic", or
+            one of torchvision's InterpolationMode. All transforms of a list must have the same.
+        max_size: The longer side is no longer than this. Only if `size` is one number.
+        antialias: Whether all covered pixels count when an image is shrunk.
+    """
+
+    size: Size
+    interpolation: Any = "bilinear"
+    max_size: int | None = None
+    antialias: bool = True
+
+    def _steps(self) -> list[_Step]:
+        sides = _whole(self, "size", self.size)
+        if len(sides) == 1:
+            return [("ResizeShortest", sides + _whole(self, "max_size", self.max_size))]
+        if self.max_size is not None:
+            raise ValueError("Resize: max_size needs a size that is one number")
+        return [("ResizeTo", _width_height(self, sides))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class ResizeLongest(Transform):
+    """Resizes the longer side to `size`; the other keeps the ratio. torchvision has it as
+    Resize(size=None, max_size=size)."""
+
+    size: int
+    interpolation: Any = "bilinear"
+    antialias: bool = True
+
+    def _steps(self) -> list[_Step]:
+        return [("ResizeLongest", _whole(self, "size", self.size))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class CenterCrop(Transform):
+    """Crops in the middle. Smaller images get a border of `fill`."""
+
+    size: Size
+    fill: Fill = 0
+
+    def _steps(self) -> list[_Step]:
+        return [("CenterCrop", _width_height(self, _whole(self, "size", self.size)))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RandomCrop(Transform):
+    """Crops at a random place. Smaller images get a border of `fill` first, half of it on each
+    side; torchvision raises an error for them, or with pad_if_needed adds all of it on both."""
+
+    size: Size
+    fill: Fill = 0
+
+    def _steps(self) -> list[_Step]:
+        return [("RandomCrop", _width_height(self, _whole(self, "size", self.size)))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RandomResizedCrop(Transform):
+    """Crops a random box and resizes it.
+
+    Args:
+        size: Of the result.
+        scale: The least and the largest share of the area.
+        ratio: The least and the largest ratio of width to height.
+        interpolation: As in Resize.
+        antialias: As in Resize.
+    """
+
+    size: Size
+    scale: Sequence[float] = (0.08, 1.0)
+    ratio: Sequence[float] = (3 / 4, 4 / 3)
+    interpolation: Any = "bilinear"
+    antialias: bool = True
+
+    def _steps(self) -> list[_Step]:
+        size = _width_height(self, _whole(self, "size", self.size))
+        scale, ratio = _pair(self, "scale", self.scale), _pair(self, "ratio", self.ratio)
+        return [("RandomResizedCrop", size + scale + ratio)]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RandomHorizontalFlip(Transform):
+    """Flips left and right with probability `p`."""
+
+    p: float = 0.5
+
+    def _steps(self) -> list[_Step]:
+        return [("RandomHorizontalFlip", _reals(self, "p", self.p))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RandomVerticalFlip(Transform):
+    """Flips top and bottom with probability `p`."""
+
+    p: float = 0.5
+
+    def _steps(self) -> list[_Step]:
+        return [("RandomVerticalFlip", _reals(self, "p", self.p))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RandomRotation(Transform):
+    """Rotates around the middle, counter-clockwise; the size stays, and corners get `fill`.
+
+    Args:
+        degrees: The least and the largest angle, or one number for -degrees to degrees.
+        interpolation: As in Resize; in torchvision the default is "nearest".
+        fill: The color of the corners.
+    """
+
+    degrees: float | Sequence[float]
+    interpolation: Any = "bilinear"
+    fill: Fill = 0
+
+    def _steps(self) -> list[_Step]:
+        angles = _reals(self, "degrees", self.degrees)
+        if len(angles) == 1:
+            angles = [-angles[0], angles[0]]
+        return [("RandomRotation", _pair(self, "degrees", angles))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class Pad(Transform):
+    """Adds a border.
+
+    Args:
+        padding: Pixels on each side; or (left and right, top and bottom); or (left, top, right,
+            bottom).
+        fill: The color: levels from 0 to 255, one for all channels or one for each.
+    """
+
+    padding: Size
+    fill: Fill = 0
+
+    def _steps(self) -> list[_Step]:
+        sides = _whole(self, "padding", self.padding, least=0)
+        if len(sides) not in (1, 2, 4):
+            raise ValueError(f"Pad: padding must be 1, 2 or 4 numbers, not {self.padding!r}")
+        return [("Pad", (sides * 4)[:4])]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class PadToSquare(Transform):
+    """Adds a border that makes the image square, half of it on each side. Not in torchvision."""
+
+    fill: Fill = 0
+
+    def _steps(self) -> list[_Step]:
+        return [("PadToSquare", [])]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class ColorJitter(Transform):
+    """Changes brightness, contrast and saturation by random factors in [max(0, 1 - x), 1 + x], and
+    turns the hue by a share of the circle in [-x, x], in random order. 0 means no change."""
+
+    brightness: float = 0
+    contrast: float = 0
+    saturation: float = 0
+    hue: float = 0
+
+    def _steps(self) -> list[_Step]:
+        names = [field.name for field in dataclasses.fields(self)]
+        return [("ColorJitter", [n for a in names for n in _reals(self, a, getattr(self, a), 1)])]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RandomGrayscale(Transform):
+    """Makes the image gray with probability `p`; the number of channels stays."""
+
+    p: float = 0.1
+
+    def _steps(self) -> list[_Step]:
+        return [("RandomGrayscale", _reals(self, "p", self.p))]
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class Normalize(Transform):
+    """Subtracts `mean` and divides by `std`, for values from 0 to 1: one number for all channels,
+    or one for each. Needs a mode of floating-point numbers, such as "torchrgb"."""
+
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+
+    def _steps(self) -> list[_Step]:
+        _reals(self, "mean", self.mean)
+        _reals(self, "std", self.std)
+        return []
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class ToDtype(Transform):
+    """The dtype of the result, instead of that of the image mode: "uint8" (levels from 0 to 255),
+    "float16", "bfloat16" or "float32" (0 to 1), or the dtype of torch. torchvision does so with
+    scale=True."""
+
+    dtype: Any
+
+    def _steps(self) -> list[_Step]:
+        if self._name() not in _DTYPES:
+            raise ValueError(f"ToDtype: dtype must be one of {_DTYPES}, not {self.dtype!r}")
+        return []
+
+    def _name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+
+def native_options(transforms: Sequence[Transform]) -> dict[str, Any]:
+    """Returns the options of the native decoder. Raises TypeError and ValueError."""
+    for transform in transforms:
+        if not isinstance(transform, Transform):
+            raise TypeError(
+                f"transform must be a list of transforms of energon_cpp.transforms, but one is "
+                f"{transform!r}; call functions of other libraries in encode_sample"
+            )
+    options: dict[str, Any] = {}
+    steps = [step for transform in transforms for step in transform._steps()]
+    options["apply_orientation"] = any(isinstance(one, ExifTranspose) for one in transforms)
+    for transform in transforms[1:]:
+        if isinstance(transform, ExifTranspose):
+            raise ValueError("ExifTranspose must be the first transform")
+    filters = {_filter(one) for one in transforms if hasattr(one, "interpolation")}
+    options["image_filter"] = _only(filters, "interpolation", "bilinear")
+    smooth = {one.antialias for one in transforms if hasattr(one, "antialias")}
+    options["image_antialias"] = _only(smooth, "antialias", True)
+    fills = {tuple(_reals(one, "fill", one.fill)) for one in transforms if hasattr(one, "fill")}
+    options["image_fill"] = list(_only(fills, "fill", (0.0,)))
+    formats = [one for one in transforms if isinstance(one, (Normalize, ToDtype))]
+    if list(transforms[len(transforms) - len(formats) :]) != formats:
+        raise ValueError("Normalize and ToDtype must be the last transforms")
+    for kind in (Normalize, ToDtype):
+        if sum(isinstance(one, kind) for one in formats) > 1:
+            raise ValueError(f"there must be only one {kind.__name__}")
+    for one in formats:
+        if isinstance(one, Normalize):
+            options["image_mean"] = _reals(one, "mean", one.mean)
+            options["image_std"] = _reals(one, "std", one.std)
+        else:
+            options["image_dtype"] = one._name()
+    return options | {"image_steps": steps}
+
+
+def _only(values: set[Any], name: str, default: Any) -> Any:
+    """The value of an option that all transforms share."""
+    if len(values) > 1:
+        raise ValueError(
+            f"all transforms of a list must have the same {name}, not "
+            f"{' and '.join(sorted(map(str, values)))}"
+        )
+    return next(iter(values), default)
+
+
+def _filter(transform: Any) -> str:
+    given = transform.interpolation
+    name = str(getattr(given, "value", given))  # InterpolationMode is an enum of names
+    name = {"nearest-exact": "nearest"}.get(name, name)
+    if name not in _FILTERS:
+        raise ValueError(
+            f"{type(transform).__name__}: interpolation must be one of {_FILTERS}, not {given!r}"
+        )
+    return name
+
+
+def _reals(transform: Transform, name: str, value: Any, count: int | None = None) -> list[float]:
+    """One number or several as a list."""
+    values = [value] if isinstance(value, numbers.Real) else value
+    are_numbers = isinstance(values, (list, tuple)) and all(
+        isinstance(one, numbers.Real) and not isinstance(one, bool) for one in values
+    )
+    if not are_numbers or (count is not None and len(values) != count):
+        expected = "a number" if count == 1 else "a number or several"
+        raise TypeError(f"{type(transform).__name__}: {name} must be {expected}, not {value!r}")
+    return [float(one) for one in values]
+
+
+def _whole(transform: Transform, name: str, value: Any, least: int = 1) -> list[float]:
+    """One whole number or several as a list; an empty one for None."""
+    if value is None:
+        return []
+    values = _reals(transform, name, value)
+    if not values or any(one != int(one) or one < least for one in values):
+        raise ValueError(
+            f"{type(transform).__name__}: {name} must be whole numbers from {least}, not {value!r}"
+        )
+    return values
+
+
+def _pair(transform: Transform, name: str, value: Any) -> list[float]:
+    values = _reals(transform, name, value)
+    if len(values) != 2:
+        raise ValueError(
+            f"{type(transform).__name__}: {name} must be two numbers, the least and the largest, "
+            f"not {value!r}"
+        )
+    return values
+
+
+def _width_height(transform: Transform, sides: list[float]) -> list[float]:
+    if len(sides) not in (1, 2):
+        raise ValueError(
+            f"{type(transform).__name__}: size must be one number or (height, width)"
+        )
+    return [sides[-1], sides[0]]

@@ -1,0 +1,205 @@
+"""Transforms of images by the native decoder."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+import random
+from typing import Any
+
+import pytest
+from conftest import loader_of, take, write_tar
+
+import energon_cpp as energon
+from energon_cpp import transforms
+
+numpy = pytest.importorskip("numpy")
+
+IMAGES = pathlib.Path(__file__).parents[2] / "tests" / "media" / "image" / "data"
+JPEG = (IMAGES / "420.jpg").read_bytes()  # 45 x 37 pixels
+# Two pixels, (255, 0, 51) and (0, 102, 255).
+SMALL_PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP4z2DMkPYfAAiYAphUCtDPAAAAAElFTkSuQmCC"
+)
+
+
+def image(*steps: transforms.Transform, mode: str = "rgb8", data: bytes = JPEG) -> Any:
+    decoder = energon.SampleDecoder(image_decode=mode, transform=steps)
+    return numpy.asarray(decoder.decode("jpg", data))
+
+
+class Encoder(energon.TaskEncoder[Any, Any, Any, Any]):
+    decoder = energon.SampleDecoder(
+        image_decode="torchrgb8",
+        transform=[
+            transforms.RandomResizedCrop((6, 8), scale=(0.2, 1)),
+            transforms.RandomHorizontalFlip(),
+            transforms.ColorJitter(brightness=0.5, hue=0.2),
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("pictures")
+    write_tar(folder / "data-0.tar", [(key, {"png": SMALL_PNG}) for key in "abc"])
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("photos")
+    write_tar(folder / "data-0.tar", [(f"{n:03}", {"jpg": JPEG}) for n in range(12)])
+    return str(folder)
+
+
+def test_images_are_those_of_cpp(pictures: str) -> None:
+    """The test "a decoder transforms images with the random numbers of their sample" has the same
+    numbers."""
+    sums = []
+    with loader_of(pictures, Encoder(), batch_size=None) as loader:
+        for sample in loader:
+            values = numpy.asarray(sample["png"])
+            assert values.shape == (3, 6, 8) and values.dtype == numpy.uint8
+            flat = values.reshape(-1).astype(numpy.int64)
+            sums.append(int((flat * numpy.arange(1, flat.size + 1)).sum()))
+    assert sums == [0, 0, 0]
+
+
+def test_every_run_layout_and_restore_is_the_same(photos: str, num_workers: int) -> None:
+    def images(loader: Any) -> list[Any]:
+        return [numpy.array(batch["jpg"]) for batch in take(loader, 6)]
+
+    with loader_of(photos, Encoder(), batch_size=2) as loader:
+        expected = images(loader)
+    assert not numpy.array_equal(expected[0][0], expected[0][1])  # each sample is drawn anew
+    with loader_of(photos, Encoder(), batch_size=2, num_workers=num_workers) as loader:
+        batches = take(loader, 6)
+        key = batches[2]["__restore_key__"]
+        assert all(
+            numpy.array_equal(a, numpy.asarray(b["jpg"])) for a, b in zip(expected, batches)
+        )
+        again = loader.restore_sample(key)
+        assert numpy.array_equal(numpy.asarray(again["jpg"]), expected[2])
+
+
+def test_cookers_get_transformed_images(photos: str) -> None:
+    class Cooking(Encoder):
+        cookers = [energon.Cooker(lambda sample: {**sample, "shape": sample["jpg"].shape})]
+
+    with loader_of(photos, Cooking(), batch_size=None) as loader:
+        assert tuple(take(loader, 1)[0]["shape"]) == (3, 6, 8)
+
+
+def test_geometry() -> None:
+    plain = image(transforms.Pad(0))
+    assert plain.shape == (37, 45, 3)
+    assert numpy.array_equal(plain, numpy.asarray(energon.SampleDecoder(image_decode="rgb8").decode("jpg", JPEG)))
+    assert numpy.array_equal(image(transforms.RandomHorizontalFlip(1)), plain[:, ::-1])
+    assert numpy.array_equal(image(transforms.RandomVerticalFlip(1)), plain[::-1])
+    assert numpy.array_equal(image(transforms.CenterCrop(5)), plain[16:21, 20:25])
+    padded = image(transforms.Pad((1, 2), fill=(255, 0, 7)))
+    assert padded.shape == (41, 47, 3)
+    assert numpy.array_equal(padded[2:-2, 1:-1], plain) and list(padded[0, 0]) == [255, 0, 7]
+    assert image(transforms.Pad([1, 2, 3, 4])).shape == (43, 49, 3)
+    assert image(transforms.PadToSquare()).shape == (45, 45, 3)
+    assert image(transforms.Resize(20)).shape == (20, 24, 3)
+    assert image(transforms.Resize(20, max_size=22)).shape == (18, 22, 3)
+    assert image(transforms.Resize((11, 13))).shape == (11, 13, 3)
+    assert image(transforms.ResizeLongest(90)).shape == (74, 90, 3)
+    assert image(transforms.RandomCrop((50, 9))).shape == (50, 9, 3)
+    turned = image(transforms.RandomRotation((90, 90)), transforms.CenterCrop(9))
+    middle = plain[14:23, 18:27]
+    assert numpy.abs(turned.astype(int) - numpy.rot90(middle).astype(int)).max() <= 1
+
+
+def test_formats() -> None:
+    levels = image(mode="rgb8").astype(numpy.float64)
+    mean, std = [0.5, 0.4, 0.3], [0.2, 0.25, 0.5]
+    normal = image(transforms.Normalize(mean, std), mode="rgb")
+    assert normal.dtype == numpy.float32
+    assert numpy.allclose(normal, (levels / 255 - mean) / std, atol=1e-5)
+    assert image(transforms.Normalize(0.5, 0.5), mode="torchl").shape == (1, 37, 45)
+    half = image(transforms.ToDtype("float16"), mode="torchrgb")
+    assert half.dtype == numpy.float16 and half.shape == (3, 37, 45)
+    assert image(transforms.ToDtype("uint8"), mode="torchrgb").dtype == numpy.uint8
+    gray = image(transforms.RandomGrayscale(1))
+    assert numpy.array_equal(gray[..., 0], gray[..., 2])
+    upright = (IMAGES / "exif6.jpg").read_bytes()
+    stored = image(data=upright)
+    turned = image(transforms.ExifTranspose(), data=upright)
+    assert turned.shape == (stored.shape[1], stored.shape[0], 3)
+    assert numpy.array_equal(turned, numpy.rot90(stored, -1))
+
+
+def test_calls_by_hand_draw_from_random() -> None:
+    crop = transforms.RandomResizedCrop(8)
+    random.seed(5)
+    first, second = image(crop), image(crop)
+    random.seed(5)
+    assert numpy.array_equal(image(crop), first) and not numpy.array_equal(first, second)
+    state = random.getstate()
+    image(transforms.CenterCrop(8))  # draws nothing
+    assert random.getstate() == state
+
+
+def test_values_are_compared_and_kept() -> None:
+    resize = transforms.Resize([4, 5])
+    assert resize == transforms.Resize((4, 5)) and hash(resize) == hash(transforms.Resize((4, 5)))
+    decoder = energon.SampleDecoder(transform=resize)
+    assert decoder.transform == (resize,)
+    assert decoder.config()["transform"] == [repr(resize)]
+    assert "transform" not in energon.SampleDecoder().config()
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (lambda: transforms.Resize(0), ValueError, "Resize: size must be whole numbers from 1, not 0"),
+        (lambda: transforms.Resize((1, 2, 3)), ValueError, "size must be one number or"),
+        (lambda: transforms.Resize("big"), TypeError, "Resize: size must be a number or several"),
+        (lambda: transforms.Resize((1, 2), max_size=3), ValueError, "max_size needs a size"),
+        (lambda: transforms.Resize(9, antialiased=True), TypeError, "did you mean 'antialias'"),
+        (lambda: transforms.Pad((1, 2, 3)), ValueError, "padding must be 1, 2 or 4 numbers"),
+        (lambda: transforms.ColorJitter((0.5, 1)), TypeError, "brightness must be a number"),
+        (lambda: transforms.RandomResizedCrop(9, scale=0.5), ValueError, "scale must be two"),
+        (lambda: transforms.ToDtype("int8"), ValueError, "dtype must be one of"),
+        (lambda: image(transforms.Resize(9, interpolation="cubic")), ValueError, "interpolation"),
+        (
+            lambda: image(transforms.Resize(9), transforms.Resize(8, interpolation="box")),
+            ValueError,
+            "must have the same interpolation, not bilinear and box",
+        ),
+        (
+            lambda: image(transforms.Normalize(0, 1), transforms.Resize(9)),
+            ValueError,
+            "Normalize and ToDtype must be the last",
+        ),
+        (
+            lambda: image(transforms.Resize(9), transforms.ExifTranspose()),
+            ValueError,
+            "ExifTranspose must be the first",
+        ),
+        (lambda: image(len), TypeError, "one is <built-in function len>"),  # type: ignore[arg-type]
+        (
+            lambda: energon.SampleDecoder(image_decode=None, transform=[transforms.Resize(9)]),
+            ValueError,
+            "image_decode is None",
+        ),
+        (
+            lambda: image(transforms.ColorJitter(0.5), transforms.Resize(9)),
+            energon.InvalidArgumentError,
+            "put color steps last",
+        ),
+        (lambda: image(transforms.RandomHorizontalFlip(2)), energon.InvalidArgumentError, "2"),
+        (
+            lambda: image(transforms.Normalize([1, 2], [1, 1])),
+            energon.InvalidArgumentError,
+            "has 2 values, but the images have 3 channels",
+        ),
+        (lambda: image(mode="pil"), energon.InvalidArgumentError, "such as 'pilrgb'"),
+    ],
+)
+def test_wrong_values_are_refused(make: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
