@@ -5,13 +5,22 @@ from __future__ import annotations
 import copyreg
 import dataclasses
 import os
-from typing import Any, Iterator, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Iterator, Sequence, TypeVar
 
 from ._core import Origin, RestoreKey, Sources, Tensor
 from .source_info import SourceInfo
 
 _OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform as _dataclass_transform
+else:
+
+    def _dataclass_transform(**_):
+        return lambda function: function
+
+
+C = TypeVar("C")
 T = TypeVar("T", bound="Item")
 
 
@@ -486,7 +495,8 @@ def parts_of(value: Any) -> tuple[tuple[str, ...], bool] | None:
     return (*names, *more), bool(more)
 
 
-def edataclass(cls: type) -> Any:
+@_dataclass_transform(kw_only_default=True)
+def edataclass(cls: type[C]) -> type[C]:
     """The decorator @dataclass(kw_only=True, slots=True), as in Energon. Objects are equal if their
     fields are, also with arrays and tensors, and have no hash."""
     made: Any = dataclasses.dataclass(kw_only=True, slots=True, eq=False)(cls)

@@ -86,13 +86,20 @@ void bind_state(nb::module_& module) {
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const SavableDataLoaderState& self) { return nb::hash(encode(self)); })
-      .def("__copy__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); })
+      .def(
+          "__copy__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __copy__(self) -> LoaderState"))
+      .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); },
+          nb::sig("def __deepcopy__(self, memo: typing.Any, /) -> LoaderState"))
       // A pickle is a dict, which unpicklers that allow no classes of libraries read, too.
-      .def("__reduce__", [](nb::handle self) {
-        static constinit PackageAttribute reduced("states", "reduced");
-        return reduced(self);
-      });
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            static constinit PackageAttribute reduced("states", "reduced");
+            return reduced(self);
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
 }
 
 // --- JobState ---
