@@ -47,6 +47,24 @@ def with_handler(function: Callable[..., Any], handler: ErrorHandler) -> Callabl
     return call
 
 
+def with_handler_of_each(function: Callable[..., Any], handler: ErrorHandler) -> Callable[..., Any]:
+    """The same for a function of many samples: the handler gets the failure of a call with one
+    sample. After another failure, the pipeline calls the function with each sample alone."""
+
+    @functools.wraps(function)
+    def call(samples: list[Any]) -> Any:
+        one = samples[0] if len(samples) == 1 else None
+        is_one = len(samples) == 1
+        try:
+            return function(samples)
+        except Exception as error:
+            if is_one:
+                _handle(error, one, handler)
+            raise
+
+    return call
+
+
 def for_native_stages(handler: ErrorHandler) -> Callable[..., None]:
     """Adapts the handler for the native part, which reports failures of stages such as "read" and
     "decode". The sample is a dict that contains only its key."""
