@@ -53,13 +53,12 @@ def with_handler_of_each(function: Callable[..., Any], handler: ErrorHandler) ->
 
     @functools.wraps(function)
     def call(samples: list[Any]) -> Any:
-        one = samples[0] if len(samples) == 1 else None
-        is_one = len(samples) == 1
+        alone = list(samples) if len(samples) == 1 else []
         try:
             return function(samples)
         except Exception as error:
-            if is_one:
-                _handle(error, one, handler)
+            for sample in alone:
+                _handle(error, sample, handler)
             raise
 
     return call

@@ -363,7 +363,7 @@ BatchedMapFunction batched_map_function(const PythonFunction& function, Items it
     return call_python([&] {
       const ActiveCall active(function, context);
       static constinit PackageAttribute results_of("_values", "results_of");
-      const nb::list results(results_of(function.callable(items_of(samples, *items))));
+      const nb::object results = results_of(function.callable(items_of(samples, *items)));
       const bool is_one_each = nb::len(results) == samples.size();
       samples.resize(nb::len(results));
       for (std::size_t i = 0; is_one_each && i < samples.size(); ++i) {
