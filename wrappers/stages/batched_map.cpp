@@ -235,9 +235,8 @@ void BatchedMap::check_key(const RestoreKey& key) const {
 
 State BatchedMap::save_state() const {
   const std::vector<RestoreKey> keys(waiting_.begin(), waiting_.end());
-  return {"BatchedMap",
-          {{"calls", calls_}, {"waiting", encode_keys(keys)}},
-          {inner_->save_state()}};
+  return {
+      "BatchedMap", {{"calls", calls_}, {"waiting", encode_keys(keys)}}, {inner_->save_state()}};
 }
 
 void BatchedMap::check_state(const State& state, std::vector<std::string>& differences) const {

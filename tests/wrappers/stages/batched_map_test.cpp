@@ -117,8 +117,8 @@ TEST_CASE("the items and their keys are those of a map", "[wrappers][batched_map
   NumberedStream samples;
   const auto samples_per_call =
       GENERATE(std::int64_t{1}, std::int64_t{7}, std::int64_t{55}, std::int64_t{64});
-  const auto stream = batched(samples.shuffled(),
-                              {.function = together(), .samples_per_call = samples_per_call});
+  const auto stream =
+      batched(samples.shuffled(), {.function = together(), .samples_per_call = samples_per_call});
   const auto map = mapped(samples.shuffled(), one_by_one());
   CHECK(stream->size() == map->size());
   CHECK(steps(*stream, 120) == steps(*map, 120));
@@ -138,11 +138,9 @@ TEST_CASE("the items and their keys are those of a map", "[wrappers][batched_map
   }
 }
 
-TEST_CASE("an epoch that is left in the middle leaves nothing waiting",
-          "[wrappers][batched_map]") {
+TEST_CASE("an epoch that is left in the middle leaves nothing waiting", "[wrappers][batched_map]") {
   NumberedStream samples;
-  const auto stream =
-      batched(samples.in_order(), {.function = together(), .samples_per_call = 10});
+  const auto stream = batched(samples.in_order(), {.function = together(), .samples_per_call = 10});
   const auto map = mapped(samples.in_order(), one_by_one());
   CHECK(steps(*stream, 3) == steps(*map, 3));
   CHECK(stream->save_state().bytes("waiting").size() > 4);
@@ -155,8 +153,8 @@ TEST_CASE("an epoch that is left in the middle leaves nothing waiting",
 TEST_CASE("calls are full until the end of the epoch", "[wrappers][batched_map]") {
   NumberedStream samples;
   Sizes sizes;
-  const auto stream = batched(samples.in_order(), {.function = together(check_nothing, &sizes),
-                                                   .samples_per_call = 16});
+  const auto stream = batched(
+      samples.in_order(), {.function = together(check_nothing, &sizes), .samples_per_call = 16});
   CHECK_FALSE(rest_of_epoch(*stream).empty());
   CHECK(sizes == Sizes{16, 16, 16, 7});
   stream->next_epoch();
@@ -262,55 +260,52 @@ TEST_CASE("errors that no sample caused are not tried again one by one",
     }
     throw Error(ErrorCode::kIo, "the disk is gone");
   };
-  const auto stream = batched(samples.in_order(), {.function = failing,
-                                                   .samples_per_call = 10,
-                                                   .stage = {.policy = kSkipFailures}});
+  const auto stream =
+      batched(samples.in_order(),
+              {.function = failing, .samples_per_call = 10, .stage = {.policy = kSkipFailures}});
   CHECK_THROWS_WITH(stream->next(), Catch::Contains(is_fatal ? "the end" : "the disk is gone"));
   CHECK(calls == 1);
   CHECK(rest_of_epoch(*stream).size() == 55);
 }
 
-TEST_CASE("another number of results is an Error that no policy skips",
-          "[wrappers][batched_map]") {
+TEST_CASE("another number of results is an Error that no policy skips", "[wrappers][batched_map]") {
   NumberedStream samples;
   const auto change = GENERATE(-1, 1);
-  const auto stream =
-      batched(samples.in_order(),
-              {.function =
-                   [change](std::vector<Sample> some, CallContext&) {
-                     some.resize(some.size() + static_cast<std::size_t>(change));
-                     return some;
-                   },
-               .samples_per_call = 10,
-               .stage = {.name = "tokens", .policy = kSkipFailures}});
+  const auto stream = batched(samples.in_order(),
+                              {.function =
+                                   [change](std::vector<Sample> some, CallContext&) {
+                                     some.resize(some.size() + static_cast<std::size_t>(change));
+                                     return some;
+                                   },
+                               .samples_per_call = 10,
+                               .stage = {.name = "tokens", .policy = kSkipFailures}});
   const std::string text =
       energon::testing::error_of([&] { stream->next(); }, ErrorCode::kInvalidArgument);
-  CHECK_THAT(text,
-             Catch::Contains("stage 'tokens' returned " + std::to_string(10 + change) +
-                             " results for 10 samples"));
+  CHECK_THAT(text, Catch::Contains("stage 'tokens' returned " + std::to_string(10 + change) +
+                                   " results for 10 samples"));
   const auto key = energon::RestoreKey::around(energon::Stage::kMap, {0},
                                                samples.in_order()->next()->restore_key);
-  CHECK_THAT(energon::testing::error_of([&] { stream->restore_sample(key); },
-                                        ErrorCode::kInvalidArgument),
-             Catch::Contains(std::to_string(1 + change) + " results for 1 samples"));
+  CHECK_THAT(
+      energon::testing::error_of([&] { stream->restore_sample(key); }, ErrorCode::kInvalidArgument),
+      Catch::Contains(std::to_string(1 + change) + " results for 1 samples"));
 }
 
 TEST_CASE("duplicate fields are a failure of their sample", "[wrappers][batched_map]") {
   NumberedStream samples;
   RecordingMonitor monitor;
-  const auto stream = batched(
-      samples.in_order(),
-      {.function =
-           [](std::vector<Sample> some, CallContext&) {
-             for (Sample& sample : some) {
-               if (number(sample) == 3) {
-                 sample.fields = {{"a", std::int64_t{1}}, {"a", std::int64_t{2}}};
-               }
-             }
-             return some;
-           },
-       .samples_per_call = 10,
-       .stage = {.name = "map", .policy = kSkipFailures, .monitor = monitor}});
+  const auto stream =
+      batched(samples.in_order(),
+              {.function =
+                   [](std::vector<Sample> some, CallContext&) {
+                     for (Sample& sample : some) {
+                       if (number(sample) == 3) {
+                         sample.fields = {{"a", std::int64_t{1}}, {"a", std::int64_t{2}}};
+                       }
+                     }
+                     return some;
+                   },
+               .samples_per_call = 10,
+               .stage = {.name = "map", .policy = kSkipFailures, .monitor = monitor}});
   CHECK(rest_of_epoch(*stream).size() == 54);
   REQUIRE(monitor.reports().size() == 1);
   CHECK(monitor.reports()[0].samples.at(0).key == "000003");
@@ -319,17 +314,15 @@ TEST_CASE("duplicate fields are a failure of their sample", "[wrappers][batched_
 TEST_CASE("a state in the middle of a call is restored, also into another size of calls",
           "[wrappers][batched_map]") {
   NumberedStream samples;
-  const auto stream =
-      batched(samples.in_order(), {.function = together(), .samples_per_call = 20});
+  const auto stream = batched(samples.in_order(), {.function = together(), .samples_per_call = 20});
   steps(*stream, 4);
-  const auto other_size = GENERATE(std::int64_t{1}, std::int64_t{5}, std::int64_t{20},
-                                   std::int64_t{50});
+  const auto other_size =
+      GENERATE(std::int64_t{1}, std::int64_t{5}, std::int64_t{20}, std::int64_t{50});
   Sizes sizes;
   auto inner = std::make_unique<FailingOnce>(samples.in_order(), -1);
   const FailingOnce& counter = *inner;
-  const auto resumed =
-      batched(std::move(inner), {.function = together(check_nothing, &sizes),
-                                 .samples_per_call = other_size});
+  const auto resumed = batched(std::move(inner), {.function = together(check_nothing, &sizes),
+                                                  .samples_per_call = other_size});
   resumed->restore_state(stream->save_state());
   CHECK(resumed->save_state() == stream->save_state());
   CHECK(counter.restored() == 0);
@@ -342,8 +335,7 @@ TEST_CASE("a state in the middle of a call is restored, also into another size o
 
 TEST_CASE("damaged states and impossible batched maps are refused", "[wrappers][batched_map]") {
   NumberedStream samples;
-  const auto stream =
-      batched(samples.in_order(), {.function = together(), .samples_per_call = 10});
+  const auto stream = batched(samples.in_order(), {.function = together(), .samples_per_call = 10});
   steps(*stream, 3);
   const energon::State good = stream->save_state();
   REQUIRE(good.fields.size() == 2);
