@@ -195,8 +195,8 @@ def test_exceptions_have_type_and_location(texts: str, num_workers: int) -> None
 
 
 @pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), MemoryError(), ImportError("no"), energon.FatalSampleError("end")],
-    ids=repr)  # fmt: skip
+    "error", [KeyboardInterrupt(), MemoryError(), ImportError("no"),
+              energon.FatalSampleError("end")], ids=repr)  # fmt: skip
 def test_some_exceptions_are_never_skipped(texts: str, error: BaseException) -> None:
     encoder = raising(error)
     with loader_of(texts, encoder, on_error="skip") as loader:

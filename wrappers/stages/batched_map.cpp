@@ -81,7 +81,7 @@ bool BatchedMap::fill() {
   return true;
 }
 
-// Reads the samples of the next call; none if the inner epoch is over.
+// Reads the samples of the next call. Empty if the inner epoch is over.
 std::vector<Sample> BatchedMap::read_ahead() {
   std::vector<Sample> samples;
   std::uint64_t bytes = 0;
@@ -187,7 +187,7 @@ void BatchedMap::check_number(std::size_t results, std::size_t samples) const {
   }
 }
 
-// Removes the first samples of waiting_, and what is known about them.
+// Removes the first samples of waiting_, with their results.
 void BatchedMap::drop_front(std::size_t count) {
   const auto erase_front = [](auto& entries, std::size_t n) {
     entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(n));

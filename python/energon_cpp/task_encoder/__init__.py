@@ -75,8 +75,8 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         return sample  # type: ignore[return-value]
 
     def encode_samples(self, samples: list[T_sample]) -> list[T_encoded_sample]:
-        """Encodes many samples in one call, for libraries that take lists, such as the tokenizers of
-        Hugging Face. The results are delivered one by one, as those of encode_sample.
+        """Encodes many samples in one call, for libraries that take lists, such as Hugging Face's
+        tokenizers. The results are delivered one by one, as those of encode_sample.
 
         A result must depend on its sample only, so draw no random numbers: after a resume, and in
         restore_sample(), calls have other samples. If a call with several samples raises an
