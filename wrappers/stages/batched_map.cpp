@@ -146,10 +146,10 @@ void BatchedMap::call_together(std::vector<Sample> samples) {
 std::optional<Sample> BatchedMap::call_alone() {
   std::vector<Sample> samples;
   samples.push_back(rebuild_sample(*inner_, waiting_.front()));
-  const std::int64_t number = calls_;
-  drop_front(1);
   const std::vector<Sample> origins = origins_of_each(samples);
   const StageGuard::Work work = guard_.work_on(origins);
+  const std::int64_t number = calls_;
+  drop_front(1);
   auto results = guard_.run([&] { return call(std::move(samples), origins, number); },
                             [&origins] { return failed_samples(origins); });
   if (!results) {
