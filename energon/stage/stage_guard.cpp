@@ -79,6 +79,11 @@ void add_place(Error& error, const std::vector<FailedSample>& samples) {
 
 }  // namespace
 
+bool StageGuard::may_be_of_sample(const std::exception_ptr& thrown) const {
+  return !monitor_.get().is_interrupted() &&
+         (is_skip(thrown) || describe(thrown, name_).may_be_skipped);
+}
+
 void StageGuard::handle(const std::exception_ptr& thrown, std::vector<FailedSample> samples,
                         bool is_shard_broken) {
   if (monitor_.get().is_interrupted()) {

@@ -87,6 +87,10 @@ class StageGuard {
   void handle(const std::exception_ptr& thrown, std::vector<FailedSample> samples,
               bool is_shard_broken);
 
+  /// Whether a sample may have caused `thrown`, so that handle() applies the policy instead of
+  /// throwing an Error.
+  bool may_be_of_sample(const std::exception_ptr& thrown) const;
+
   /// Whether the policy may skip `error`.
   bool may_pass(const Error& error) const;
 

@@ -47,6 +47,23 @@ def with_handler(function: Callable[..., Any], handler: ErrorHandler) -> Callabl
     return call
 
 
+def with_handler_of_each(function: Callable[..., Any], handler: ErrorHandler) -> Callable[..., Any]:
+    """The same for a function of many samples: the handler gets the failure of a call with one
+    sample. After another failure, the pipeline calls the function with each sample alone."""
+
+    @functools.wraps(function)
+    def call(samples: list[Any]) -> Any:
+        alone = list(samples) if len(samples) == 1 else []
+        try:
+            return function(samples)
+        except Exception as error:
+            for sample in alone:
+                _handle(error, sample, handler)
+            raise
+
+    return call
+
+
 def for_native_stages(handler: ErrorHandler) -> Callable[..., None]:
     """Adapts the handler for the native part, which reports failures of stages such as "read" and
     "decode". The sample is a dict that contains only its key."""

@@ -58,8 +58,8 @@ def _stage(function: Any, replaced: dict[str, Any], takes_batches: bool) -> dict
 
 def _handed_on(stages: dict[str, Any]) -> dict[str, Any]:
     """Makes the function before the batch pass its object to a Python function."""
-    order = ["cookers", "encode_sample", "preencode_sample", "postencode_sample"]
-    order += ["pack_selected_samples"]
+    order = ["cookers", "encode_sample", "encode_samples", "preencode_sample"]
+    order += ["postencode_sample", "pack_selected_samples"]
     last = [name for name in order if name in stages][-1:]
     for name in last:
         specs = stages[name]

@@ -7,14 +7,14 @@ import json
 from typing import Any, Callable
 
 from ._cooking import CookFunction
-from ._handlers import with_handler
+from ._handlers import with_handler, with_handler_of_each
 from .cooking import get_failure_tolerance
 from .errors import ErrorHandler
 from .task_encoder import TaskEncoder, stage_function
 
 Encoder = TaskEncoder[Any, Any, Any, Any]
 
-_OF_SAMPLES = ["encode_sample", "preencode_sample", "postencode_sample"]
+_OF_SAMPLES = ["encode_sample", "encode_samples", "preencode_sample", "postencode_sample"]
 _OF_PACKING = ["select_samples_to_pack", "pack_selected_samples"]
 
 
@@ -37,8 +37,7 @@ def stages_of(
 
     # The functions in the order in which samples pass through; None is a function of the library.
     flow: list[str | None] = ["cookers"] if encoder.cookers else []
-    flow += [name for name in ("encode_sample", "preencode_sample") if name in used]
-    flow += [name for name in ("postencode_sample", "pack_selected_samples") if name in used]
+    flow += [name for name in (*_OF_SAMPLES, "pack_selected_samples") if name in used]
     if batched:
         flow += ["batch" if "batch" in used else None]
         flow += ["encode_batch"] if "encode_batch" in used else []
@@ -46,9 +45,13 @@ def stages_of(
     def spec(name: str, function: Callable[..., Any], marked: Any = None) -> dict[str, Any]:
         place = flow.index(name) if name in flow else None
         after = flow[place + 1 :] if place is not None else []
+        is_generator = inspect.isgeneratorfunction(inspect.unwrap(function))
+        if name == "encode_samples" and is_generator:
+            raise TypeError("encode_samples must return a list, so it cannot be a generator")
+        handled = with_handler_of_each if name == "encode_samples" else with_handler
         return {
-            "call": function if handler is None else with_handler(function, handler),
-            "is_generator": inspect.isgeneratorfunction(inspect.unwrap(function)),
+            "call": function if handler is None else handled(function, handler),
+            "is_generator": is_generator,
             "hands_on": bool(after) and after[0] is not None,
             "is_last": not after,
             "takes_batches": name == "encode_batch",

@@ -184,6 +184,15 @@ def positions_of(samples: Sequence[Any], packs: Iterable[Iterable[Any]]) -> list
     return [[position_of(chosen) for chosen in pack] for pack in lists]
 
 
+def results_of(returned: Any) -> list[Any]:
+    """What encode_samples returned, as a list."""
+    if isinstance(returned, (list, tuple)):
+        return list(returned)
+    raise TypeError(
+        f"encode_samples must return a list with one result for each sample, not {_shown(returned)}"
+    )
+
+
 def cost_of(returned: Any) -> float:
     """What sample_cost returned, as a float."""
     if not isinstance(returned, (str, bytes, bytearray)):

@@ -88,6 +88,7 @@ def get_train_dataset(
     batch_size: int | None,
     split_part: str = "train",
     batch_drop_last: bool = False,
+    samples_per_call: int = 64,
     sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     shuffle_buffer_size: int | None = 0,
@@ -118,6 +119,7 @@ def get_train_dataset(
         batch_size: Samples, or packs, in a batch; without it, single samples are delivered.
         split_part: Part of a prepared dataset, or split of a metadataset.
         batch_drop_last: Drop the samples at the end of an epoch that do not fill a batch.
+        samples_per_call: Number of samples in a call of encode_samples.
         sort_pool_size: Number of samples that are sorted by cost together; unset means no sorting.
         packing_buffer_size: Number of samples from which packs are selected; unset means no
             packing.
@@ -155,6 +157,7 @@ def get_train_dataset(
     options = _common_options(
         batch_size,
         batch_drop_last,
+        samples_per_call,
         sort_pool_size,
         packing_buffer_size,
         on_error,
@@ -186,6 +189,7 @@ def get_val_dataset(
     batch_size: int | None,
     split_part: str = "val",
     batch_drop_last: bool = False,
+    samples_per_call: int = 64,
     sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
@@ -211,6 +215,7 @@ def get_val_dataset(
         batch_size: Samples, or packs, in a batch; without it, single samples are delivered.
         split_part: Part of a prepared dataset, or split of a metadataset.
         batch_drop_last: Drop the samples at the end of an epoch that do not fill a batch.
+        samples_per_call: Number of samples in a call of encode_samples.
         sort_pool_size: Number of samples that are sorted by cost together; unset means no sorting.
         packing_buffer_size: Number of samples from which packs are selected; unset means no
             packing.
@@ -248,6 +253,7 @@ def _val_recipe(
     batch_size: int | None,
     split_part: str,
     batch_drop_last: bool,
+    samples_per_call: int,
     sort_pool_size: int | None,
     packing_buffer_size: int | None,
     limit: int | None,
@@ -267,6 +273,7 @@ def _val_recipe(
     options = _common_options(
         batch_size,
         batch_drop_last,
+        samples_per_call,
         sort_pool_size,
         packing_buffer_size,
         on_error,
@@ -289,6 +296,7 @@ def get_val_datasets(
     batch_size: int | None,
     split_part: str = "val",
     batch_drop_last: bool = False,
+    samples_per_call: int = 64,
     sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
@@ -347,6 +355,7 @@ def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
 def _common_options(
     batch_size: int | None,
     drop_last: bool,
+    samples_per_call: int,
     sort_pool_size: int | None,
     packing_buffer_size: int | None,
     on_error: str,
@@ -358,6 +367,7 @@ def _common_options(
     return {
         "batch_size": batch_size,
         "remainder": "drop" if drop_last else "smaller-batch",
+        "samples_per_call": samples_per_call,
         "sort_pool_size": sort_pool_size,
         "packing_buffer_size": packing_buffer_size,
         "on_error": "skip" if on_error == "skip" else "fail",

@@ -52,6 +52,7 @@ PythonFunctions read_functions(const nb::dict& specs) {
   PythonFunctions functions;
   const std::pair<const char*, PythonFunction*> named[] = {
       {"encode_sample", &functions.encode_sample},
+      {"encode_samples", &functions.encode_samples},
       {"preencode_sample", &functions.preencode_sample},
       {"sample_cost", &functions.sample_cost},
       {"select_samples_to_pack", &functions.select_samples_to_pack},

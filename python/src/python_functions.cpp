@@ -357,6 +357,24 @@ MapFunction map_function(const PythonFunction& function, Items items) {
   };
 }
 
+// The stage refuses another number of results.
+BatchedMapFunction batched_map_function(const PythonFunction& function, Items items) {
+  return [function, items = std::move(items)](std::vector<Sample> samples, CallContext& context) {
+    return call_python([&] {
+      const ActiveCall active(function, context);
+      static constinit PackageAttribute results_of("_values", "results_of");
+      const nb::object results = results_of(function.callable(items_of(samples, *items)));
+      const bool is_one_each = nb::len(results) == samples.size();
+      samples.resize(nb::len(results));
+      for (std::size_t i = 0; is_one_each && i < samples.size(); ++i) {
+        samples[i].fields =
+            fields_of(nb::object(results[i]), function, samples[i].keys, context.memory());
+      }
+      return std::move(samples);
+    });
+  };
+}
+
 FlatMapFunction flat_map_function(const PythonFunction& function, Items items) {
   return [function, items = std::move(items)](Sample sample, CallContext& context) {
     auto generator = call_python([&] {
@@ -515,6 +533,9 @@ void add_functions(const PythonFunctions& functions, const Items& items,
   }
   if (functions.encode_sample) {
     encoder.encode_sample = sample_stage(functions.encode_sample, items);
+  }
+  if (functions.encode_samples) {
+    encoder.encode_samples = batched_map_function(functions.encode_samples, items);
   }
   if (functions.preencode_sample) {
     encoder.preencode_sample = sample_stage(functions.preencode_sample, items);

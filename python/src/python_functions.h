@@ -51,6 +51,7 @@ struct PythonCooker {
 struct PythonFunctions {
   std::vector<PythonCooker> cookers = {};
   PythonFunction encode_sample = {};
+  PythonFunction encode_samples = {};
   PythonFunction preencode_sample = {};
   PythonFunction sample_cost = {};
   PythonFunction select_samples_to_pack = {};

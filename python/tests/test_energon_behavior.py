@@ -316,13 +316,13 @@ def test_signatures_show_all_options(texts: str) -> None:
 
 def test_a_misspelled_function_of_an_encoder_is_a_warning(texts: str) -> None:
     class Encoder(energon.DefaultTaskEncoder):
-        def encode_samples(self, sample: Any) -> Any:
+        def encode_sampel(self, sample: Any) -> Any:
             return sample
 
         def encode(self, sample: Any) -> Any:
             return sample
 
-    text = "encode_samples is never called; did you mean 'encode_sample'"
+    text = "encode_sampel is never called; did you mean 'encode_sample'"
     with pytest.warns(UserWarning, match=text) as caught:
         val(texts, task_encoder=Encoder())
     assert len(caught) == 1 and caught[0].filename == __file__

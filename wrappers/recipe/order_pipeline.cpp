@@ -74,6 +74,19 @@ struct SavedStages {
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
 };
 
+// Without functions, an order shows where a job stopped, but not which of the samples that it read
+// ahead were left out.
+void add_batched_map(bool reads_samples, TaskEncoder& encoder) {
+  if (!reads_samples) {
+    throw Error(ErrorCode::kUnsupported,
+                "the state belongs to a pipeline with the stage BatchedMap, which reads samples "
+                "ahead: their order does not show which of them were left out. Read them "
+                "(replay_pipeline), or ask the program itself (DeliveredItems with its own "
+                "pipeline)");
+  }
+  encoder.encode_samples = [](std::vector<Sample> samples, CallContext&) { return samples; };
+}
+
 // `caller` has the decoder and the tokenizer of the caller, if any.
 void add_map(const std::string& name, const TaskEncoder& caller, TaskEncoder& encoder) {
   if (name == stage_names::kCook) {
@@ -106,7 +119,7 @@ std::string text_of(const Config& node, const char* member) {
   return found != node.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
+SavedStages stages_in(const Config& config, const TaskEncoder& caller, bool reads_samples) {
   SavedStages stages;
   const auto pipeline = config.find("pipeline");
   const Config* node = pipeline != config.end() ? &*pipeline : nullptr;
@@ -117,6 +130,8 @@ SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
     }
     if (type == "Map") {
       add_map(text_of(*node, "name"), caller, stages.encoder);
+    } else if (type == "BatchedMap") {
+      add_batched_map(reads_samples, stages.encoder);
     } else if (type == "Batch") {
       stages.has_batches = true;
       stages.remainder = text_of(*node, "remainder") == "drop"
@@ -139,8 +154,9 @@ SavedStages stages_in(const Config& config, const TaskEncoder& caller) {
 }
 
 template <class Options>
-void take_stages(const Config& config, const TaskEncoder& caller, Options& options) {
-  SavedStages stages = stages_in(config, caller);
+void take_stages(const Config& config, const TaskEncoder& caller, bool reads_samples,
+                 Options& options) {
+  SavedStages stages = stages_in(config, caller, reads_samples);
   options.task_encoder = std::move(stages.encoder);
   options.task_encoder.batch = [](std::span<Sample>) { return Mapping(); };
   options.remainder = stages.remainder;
@@ -168,19 +184,19 @@ PipelineData references_to(PipelineData data) {
 template <class Options>
 void take_replay(const Config& config, Options& options) {
   const TaskEncoder caller = std::move(options.task_encoder);
-  take_stages(config, caller, options);
+  take_stages(config, caller, true, options);
   options.errors.standard = {.action = FailureAction::kSkip, .tolerance = 0};
 }
 
 }  // namespace
 
 PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Config& config) {
-  take_stages(config, {}, options);
+  take_stages(config, {}, false, options);
   return train_pipeline(references_to(std::move(data)), std::move(options));
 }
 
 PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config) {
-  take_stages(config, {}, options);
+  take_stages(config, {}, false, options);
   return val_pipeline(references_to(std::move(data)), std::move(options));
 }
 

@@ -5,7 +5,7 @@
 // batches do not change which samples are in an item, so the items have the same restore keys as in
 // the job, unless it skipped samples. Stages that use a function to decide which samples are in an
 // item (sort pools, packing, groups, filters, flat maps, iter maps) cannot be recomputed without
-// that function.
+// that function. Nor can stages that read ahead (encode_samples), except by a replay.
 //
 // A replay pipeline also reads and decodes the samples, and skips those that fail. Its items are
 // those of a job that skipped exactly these samples.

@@ -29,6 +29,7 @@
 #include "wrappers/recipe/epoch_length.h"
 #include "wrappers/recipe/sample_order.h"
 #include "wrappers/recipe/task_encoder.h"
+#include "wrappers/stages/batched_map.h"
 #include "wrappers/stages/cook.h"
 #include "wrappers/stages/epochs.h"
 #include "wrappers/stages/map.h"
@@ -85,6 +86,7 @@ struct Encoding {
       : encoder(options.task_encoder),
         batch_size(options.batch_size),
         remainder(options.remainder),
+        samples_per_call(options.samples_per_call),
         sort_pool_size(options.sort_pool_size),
         packing_buffer_size(options.packing_buffer_size),
         errors(options.errors),
@@ -94,6 +96,7 @@ struct Encoding {
   const TaskEncoder& encoder;
   const std::optional<std::int64_t> batch_size;
   const BatchOptions::Remainder remainder;
+  const std::int64_t samples_per_call;
   const std::optional<std::int64_t> sort_pool_size;
   const std::optional<std::int64_t> packing_buffer_size;
   const ErrorPolicies& errors;
@@ -129,6 +132,7 @@ class Assembly {
   ReplaceFunction add_reading(SampleOrder order);
   void add_cooking(ReplaceFunction replace);
   void add_function(std::string_view name, const SampleStage& function);
+  void add_calls_of_many();
   void add_sorting();
   void add_packing();
   void add_batching();
@@ -157,6 +161,7 @@ void Assembly::add_encoding(SampleOrder order) {
              stage(stage_names::kTokenize));
   }
   add_function(stage_names::kEncodeSample, encoder.encode_sample);
+  add_calls_of_many();
   add_function(stage_names::kPreencodeSample, encoder.preencode_sample);
   add_sorting();
   add_packing();
@@ -273,6 +278,15 @@ void Assembly::add_function(std::string_view name, const SampleStage& function) 
     add<Map>(name, *one, stage(name));
   } else if (const auto* any = std::get_if<FlatMapFunction>(&function)) {
     add<FlatMap>(name, *any, stage(name));
+  }
+}
+
+void Assembly::add_calls_of_many() {
+  if (encoding_.encoder.encode_samples) {
+    add<BatchedMap>(stage_names::kEncodeSamples,
+                    BatchedMapOptions{.function = encoding_.encoder.encode_samples,
+                                      .samples_per_call = encoding_.samples_per_call,
+                                      .stage = stage(stage_names::kEncodeSamples)});
   }
 }
 

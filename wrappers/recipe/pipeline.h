@@ -43,6 +43,8 @@ struct TrainOptions {
   /// single samples are delivered.
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
+  /// Number of samples in a call of encode_samples. The results do not depend on it.
+  std::int64_t samples_per_call = 64;
   /// Number of samples that are sorted by cost together. Unset means no sorting.
   std::optional<std::int64_t> sort_pool_size = std::nullopt;
   /// Number of samples from which packs are selected. Unset means no packing.
@@ -80,6 +82,7 @@ struct ValOptions {
   TaskEncoder task_encoder = {};
   std::optional<std::int64_t> batch_size = std::nullopt;
   BatchOptions::Remainder remainder = BatchOptions::Remainder::kSmallerBatch;
+  std::int64_t samples_per_call = 64;
   std::optional<std::int64_t> sort_pool_size = std::nullopt;
   std::optional<std::int64_t> packing_buffer_size = std::nullopt;
   /// Number of batches in one epoch of a rank; absent or 0: all.

@@ -30,6 +30,11 @@ void validate(const TaskEncoder& encoder, std::optional<std::int64_t> packing_bu
   require(!is_given(encoder.encode_sample) ||
               (!is_given(encoder.preencode_sample) && !encoder.postencode_sample),
           "encode_sample excludes preencode_sample and postencode_sample: set one or the others");
+  require(!encoder.encode_samples ||
+              (!is_given(encoder.encode_sample) && !is_given(encoder.preencode_sample) &&
+               !encoder.postencode_sample),
+          "encode_samples excludes encode_sample, preencode_sample and postencode_sample: set one "
+          "or the others");
   const bool sorts = sort_pool_size.has_value();
   require(!sorts || encoder.cost,
           "sort_pool_size needs a function that returns the cost of a sample: set "

@@ -22,6 +22,7 @@
 #include "wrappers/batching/group_batch.h"
 #include "wrappers/batching/packing.h"
 #include "wrappers/batching/sort_pool.h"
+#include "wrappers/stages/batched_map.h"
 #include "wrappers/stages/cook.h"
 #include "wrappers/stages/map.h"
 #include "wrappers/stages/tokenize.h"
@@ -45,6 +46,9 @@ struct TaskEncoder {
 
   /// Encodes samples in pipelines that do not pack; excludes preencode and postencode.
   SampleStage encode_sample = {};
+  /// The same for many samples in one call (wrappers/stages/batched_map.h); excludes encode_sample,
+  /// too.
+  BatchedMapFunction encode_samples = nullptr;
 
   /// Runs before packing and provides what select_samples_to_pack needs, such as the length.
   SampleStage preencode_sample = {};
@@ -77,6 +81,7 @@ inline constexpr std::string_view kLoadSample = "load_sample";
 inline constexpr std::string_view kCook = "cook";  ///< with decoding and loading in front
 inline constexpr std::string_view kTokenize = "tokenize";
 inline constexpr std::string_view kEncodeSample = "encode_sample";
+inline constexpr std::string_view kEncodeSamples = "encode_samples";
 inline constexpr std::string_view kPreencodeSample = "preencode_sample";
 inline constexpr std::string_view kSampleCost = "sample_cost";
 inline constexpr std::string_view kSelectSamplesToPack = "select_samples_to_pack";

@@ -74,6 +74,25 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         preencode_sample and postencode_sample."""
         return sample  # type: ignore[return-value]
 
+    def encode_samples(self, samples: list[T_sample]) -> list[T_encoded_sample]:
+        """Encodes many samples in one call, for libraries that take lists, such as Hugging Face's
+        tokenizers. The results are delivered one by one, as those of encode_sample.
+
+        A result must depend on its sample only, so draw no random numbers: after a resume, and in
+        restore_sample(), calls have other samples. If a call with several samples raises an
+        exception, also SkipSample, the function is called with each of them alone. Cannot be
+        combined with encode_sample, preencode_sample and postencode_sample.
+
+        Args:
+            samples: Up to samples_per_call samples, an option of get_train_dataset() and
+                get_val_dataset(); fewer at the end of an epoch.
+
+        Returns:
+            A list or tuple with one result for each sample, in the same order. Another number is a
+            ValueError, which on_error="skip" does not skip.
+        """
+        return samples  # type: ignore[return-value]
+
     def preencode_sample(self, sample: T_sample) -> Any:
         """Runs before packing. Computes what select_samples_to_pack needs, such as the length."""
         return sample
@@ -185,6 +204,9 @@ class AugmentTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_
 
     def encode_sample(self, sample: T_sample) -> T_encoded_sample:
         return self._task_encoder.encode_sample(sample)
+
+    def encode_samples(self, samples: list[T_sample]) -> list[T_encoded_sample]:
+        return self._task_encoder.encode_samples(samples)
 
     def preencode_sample(self, sample: T_sample) -> Any:
         return self._task_encoder.preencode_sample(sample)
