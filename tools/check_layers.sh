@@ -34,7 +34,7 @@ folders=(
   "media/image|io energon/sample media"
   "media/av|io energon/sample media"
   "media/transform|io energon/sample energon/stage media media/image"
-  "media/decode|io energon/sample media media/data media/image media/av"
+  "media/decode|io energon/sample energon/stage media media/data media/image media/av media/transform"
   "media/metadata|io io/tar io/index io/dataset io/prepare energon/sample media media/image media/av"
   "media/tokens|io energon/sample energon/stage media"
   "wrappers/orders"

@@ -139,7 +139,7 @@ class RandomResizedCrop(Transform):
     """Crops a random box and resizes it.
 
     Args:
-        size: Of the result.
+        size: The size of the result.
         scale: The least and the largest share of the area.
         ratio: The least and the largest ratio of width to height.
         interpolation: As in Resize.

@@ -72,7 +72,7 @@ def test_every_run_layout_and_restore_is_the_same(photos: str, num_workers: int)
 
     with loader_of(photos, Encoder(), batch_size=2) as loader:
         expected = images(loader)
-    assert not numpy.array_equal(expected[0][0], expected[0][1])  # each sample is drawn anew
+    assert not numpy.array_equal(expected[0][0], expected[0][1])  # each sample has its own numbers
     with loader_of(photos, Encoder(), batch_size=2, num_workers=num_workers) as loader:
         batches = take(loader, 6)
         key = batches[2]["__restore_key__"]
