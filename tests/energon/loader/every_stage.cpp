@@ -18,6 +18,7 @@
 #include "wrappers/orders/blend.h"
 #include "wrappers/orders/repeat.h"
 #include "wrappers/orders/shuffle_buffer.h"
+#include "wrappers/stages/batched_map.h"
 #include "wrappers/stages/epochs.h"
 #include "wrappers/stages/iter_map.h"
 #include "wrappers/stages/map.h"
@@ -81,6 +82,8 @@ std::vector<std::vector<std::size_t>> threes(std::span<const Sample> samples) {
   }
   return packs;
 }
+
+std::vector<Sample> as_they_are(std::vector<Sample> samples, CallContext&) { return samples; }
 
 Mapping pack(std::span<Sample> samples, CallContext& context) {
   return {{"samples", static_cast<std::int64_t>(samples.size())},
@@ -148,6 +151,9 @@ PipelineFactory every_stage(std::shared_ptr<const Webdataset> dataset) {
     std::unique_ptr<Dataset> stream = std::make_unique<ReadSamples>(
         Orders(leaves, context).all(), leaves, context.memory, stage("read"), context.readers);
     stream = std::make_unique<Map>(std::move(stream), with_draw, stage("map"));
+    stream = std::make_unique<BatchedMap>(
+        std::move(stream),
+        BatchedMapOptions{.function = as_they_are, .samples_per_call = 4, .stage = stage("many")});
     stream = std::make_unique<Filter>(
         std::move(stream), [](const Sample&, CallContext& call) { return call.rng()() % 5 != 0; },
         stage("filter"));

@@ -13,8 +13,9 @@
 namespace energon::testing {
 
 /// Over two leaves in memory and `dataset`: SliceOrder (all modes), Repeat, Blend, ShareBlend,
-/// Concat, ShuffleBuffer, ReadSamples, Map, Filter, FlatMap, IterMap, SortPool, Packing with
-/// postencode, GroupBatch, Epochize. Functions draw random numbers, so that a lost key is noticed.
+/// Concat, ShuffleBuffer, ReadSamples, Map, BatchedMap, Filter, FlatMap, IterMap, SortPool, Packing
+/// with postencode, GroupBatch, Epochize. Functions draw random numbers, so that a lost key is
+/// noticed.
 PipelineFactory every_stage(std::shared_ptr<const Webdataset> dataset);
 
 /// Map, Batch with a mix of leaves, Limit, over `dataset` and lines of `jsonl_path`, in order.
