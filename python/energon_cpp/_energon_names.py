@@ -259,12 +259,11 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "savable_loader": {
         "": "BasicDataLoader CachePool edataclass SavableDataLoader SavableDataset WorkerConfig",
-        "rng": "SystemRng SystemRngState",
+        "rng": "SystemRng",
         "savable_loader": (
-            "SavableCheckpoint SavableDataLoaderState SavableDatasetCheckpoint "
-            "SavableDatasetState"
+            "FlexState SavableCheckpoint SavableDataLoaderState SavableDatasetCheckpoint "
+            "SavableDatasetState SystemRngState"
         ),
-        "state": "FlexState",
     },
     "source_info": {
         "": "SourceInfo",

@@ -503,4 +503,4 @@ def edataclass(cls: type[C]) -> type[C]:
     if made.__eq__ is object.__eq__:
         made.__eq__ = have_equal_fields
         made.__hash__ = None
-    return made
+    return made  # type: ignore[no-any-return]

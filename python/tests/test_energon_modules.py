@@ -147,7 +147,7 @@ def test_scripts_import_the_package_as_energon(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_is_absent_is_an_import_error(tmp_path: pathlib.Path) -> None:
-    ran = run_shim(tmp_path, "import megatron.energon.transforms")
+    ran = run_shim(tmp_path, "import megatron.energon.nothing")
     assert ran.code == 1 and "energon_cpp, which replaces megatron.energon, does not" in ran.err
     ran = run_shim(tmp_path, "from megatron.energon import NoSuchName")
     assert ran.code == 1 and "ImportError: cannot import name 'NoSuchName'" in ran.err
