@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "energon/sample/sample.h"
@@ -137,6 +139,7 @@ void BatchedMap::call_together(std::vector<Sample> samples) {
     return;
   }
   check_number(results.size(), origins.size());
+  check_order(results, origins);
   guard_.succeed();
   std::move(results.begin(), results.end(), std::back_inserter(results_));
 }
@@ -184,6 +187,32 @@ void BatchedMap::check_number(std::size_t results, std::size_t samples) const {
                 fmt::format("the function of stage '{}' returned {} results for {} samples, "
                             "expected one for each, in the same order",
                             guard_.name(), results, samples));
+  }
+}
+
+// Results with the keys of the samples must have them in the same order. Other keys are the
+// function's own.
+void BatchedMap::check_order(std::span<const Sample> results,
+                             std::span<const Sample> origins) const {
+  const auto [result, origin] =
+      std::ranges::mismatch(results, origins, {}, &Sample::keys, &Sample::keys);
+  if (result == results.end()) {
+    return;
+  }
+  const auto sorted_keys = [](std::span<const Sample> samples) {
+    std::vector<std::vector<std::string>> keys;
+    for (const Sample& sample : samples) {
+      keys.push_back(sample.keys.strings());
+    }
+    std::ranges::sort(keys);
+    return keys;
+  };
+  if (sorted_keys(results) == sorted_keys(origins)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the function of stage '{}' returned '{}' for '{}', expected the "
+                            "results in the order of the samples",
+                            guard_.name(), fmt::join(result->keys.strings(), ", "),
+                            fmt::join(origin->keys.strings(), ", ")));
   }
 }
 

@@ -31,8 +31,8 @@ namespace energon {
 /// keys gets the keys and sources of its sample.
 ///
 /// If it throws, it is called again with each sample alone, so the failure is that of one sample,
-/// and the policy of the stage handles it. Another number of results is an Error
-/// (kInvalidArgument), which no policy skips.
+/// and the policy of the stage handles it. Another number of results, or the samples in another
+/// order, is an Error (kInvalidArgument), which no policy skips.
 using BatchedMapFunction =
     std::function<std::vector<Sample>(std::vector<Sample> samples, CallContext& context)>;
 
@@ -81,6 +81,7 @@ class BatchedMap final : public Dataset {
   std::vector<Sample> call(std::vector<Sample> samples, std::span<const Sample> origins,
                            std::int64_t first_call) const;
   void check_number(std::size_t results, std::size_t samples) const;
+  void check_order(std::span<const Sample> results, std::span<const Sample> origins) const;
   void drop_front(std::size_t count);
 
   const std::unique_ptr<Dataset> inner_;

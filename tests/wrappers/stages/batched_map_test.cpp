@@ -290,6 +290,21 @@ TEST_CASE("another number of results is an Error that no policy skips", "[wrappe
       Catch::Contains(std::to_string(1 + change) + " results for 1 samples"));
 }
 
+TEST_CASE("samples in another order are an Error that no policy skips", "[wrappers][batched_map]") {
+  NumberedStream samples;
+  const auto stream =
+      batched(samples.in_order(), {.function =
+                                       [](std::vector<Sample> some, CallContext&) {
+                                         std::ranges::reverse(some);
+                                         return some;
+                                       },
+                                   .samples_per_call = 10,
+                                   .stage = {.name = "tokens", .policy = kSkipFailures}});
+  CHECK_THAT(energon::testing::error_of([&] { stream->next(); }, ErrorCode::kInvalidArgument),
+             Catch::Contains("stage 'tokens' returned") &&
+                 Catch::Contains("expected the results in the order of the samples"));
+}
+
 TEST_CASE("duplicate fields are a failure of their sample", "[wrappers][batched_map]") {
   NumberedStream samples;
   RecordingMonitor monitor;
