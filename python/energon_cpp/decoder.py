@@ -10,7 +10,7 @@ from typing import Any, Sequence
 
 from . import _core
 from ._explained_options import checks_fields
-from .transforms import Transform, native_options
+from .transforms import Transform, list_of, native_options
 
 
 class FileStoreDecoder(abc.ABC):
@@ -48,15 +48,14 @@ class SampleDecoder(FileStoreDecoder):
     video_decode_audio: bool = False
     guess_content: bool = False
     parts: tuple[str, ...] | None = None
-    transform: Sequence[Transform] | None = None
+    transform: Transform | Sequence[Transform] | None = None
 
     def __post_init__(self) -> None:
         if self.transform is None:
             return
-        if isinstance(self.transform, Transform):
-            object.__setattr__(self, "transform", (self.transform,))
-        object.__setattr__(self, "transform", tuple(self.transform))
-        native_options(self.transform)  # raises for wrong transforms
+        transforms = list_of(self.transform)
+        native_options(transforms)  # raises for a wrong order
+        object.__setattr__(self, "transform", transforms)
         if self.image_decode is None:
             raise ValueError("transform needs decoded images, but image_decode is None")
 
@@ -104,7 +103,7 @@ class SampleDecoder(FileStoreDecoder):
             "av_decoders": self.av_decode == "AVDecoder",
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
-            **({} if self.transform is None else native_options(self.transform)),
+            **({} if self.transform is None else native_options(list_of(self.transform))),
         }
 
 

@@ -1,21 +1,24 @@
 """Transforms of images, which the native decoder applies: SampleDecoder(transform=[...]).
 
-The names, arguments and results are those of torchvision.transforms.v2, except where a class says
-otherwise. Only the needed part of an image is decoded, consecutive geometric transforms are one
-resampling, and random numbers come from the seed of the job and the key of the sample, so that a
-restored sample is the same again.
+Names and arguments are those of torchvision.transforms.v2; a class says where it differs. Only the
+needed part of an image is decoded, and consecutive geometric transforms are one resampling, so
+pixels differ slightly from those of separate steps. Random numbers come from the seed of the job
+and the key of the sample, so that a restored sample is the same again.
 
 Transforms of geometry come before those of colors, and Normalize and ToDtype last. Sizes are
-(height, width), or one number for both unless a class says otherwise.
+(height, width), or one number for both unless a class says otherwise. `fill` is the color of new
+pixels: levels from 0 to 255, one for all channels or one for each. All transforms of a list that
+set `fill`, `interpolation` or `antialias` must set the same value.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
-from typing import Any, Sequence, Union
+from typing import Any, Callable, Sequence, TypeVar, Union
 
-from ._explained_options import checks_fields
+from ._explained_options import checks_fields, explains_options
 
 __all__ = [
     "CenterCrop",
@@ -31,7 +34,6 @@ __all__ = [
     "RandomRotation",
     "RandomVerticalFlip",
     "Resize",
-    "ResizeLongest",
     "ToDtype",
     "Transform",
 ]
@@ -40,8 +42,20 @@ Size = Union[int, Sequence[int]]
 Fill = Union[float, Sequence[float]]
 _Step = tuple[str, list[float]]
 
+T = TypeVar("T")
+
 _FILTERS = ("nearest", "box", "bilinear", "bicubic")
 _DTYPES = ("uint8", "float16", "bfloat16", "float32")
+
+
+def _explains(**elsewhere: str) -> Callable[[type[T]], type[T]]:
+    """The decorator checks_fields() for a class without these arguments of torchvision."""
+
+    def decorated(cls: type[T]) -> type[T]:
+        cls.__init__ = explains_options(elsewhere)(cls.__init__)  # type: ignore[misc]
+        return cls
+
+    return decorated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +67,12 @@ class Transform:
             value = getattr(self, field.name)
             if isinstance(value, list):
                 object.__setattr__(self, field.name, tuple(value))
-        self._steps()  # raises for wrong values
+        # These raise for wrong values.
+        self._steps()
+        if hasattr(self, "interpolation"):
+            _filter(self)
+        if getattr(self, "fill", None) is not None:
+            _fill(self)
 
     def _steps(self) -> list[_Step]:
         """The native steps."""
@@ -73,39 +92,35 @@ class Resize(Transform):
     """Resizes the image.
 
     Args:
-        size: (height, width); or the shorter side, and the other keeps the ratio.
+        size: (height, width); or the shorter side, and the other keeps the ratio; or None, and
+            `max_size` is the longer side.
         interpolation: "nearest" (in torchvision NEAREST_EXACT), "box", "bilinear" or "bicubic", or
-            one of torchvision's InterpolationMode. All transforms of a list must have the same.
-        max_size: The longer side is no longer than this. Only if `size` is one number.
+            one of torchvision's InterpolationMode.
+        max_size: The longer side is no longer than this, which is more than `size`.
         antialias: Whether all covered pixels count when an image is shrunk.
     """
 
-    size: Size
+    size: Size | None
     interpolation: Any = "bilinear"
     max_size: int | None = None
     antialias: bool = True
 
     def _steps(self) -> list[_Step]:
+        longest = [] if self.max_size is None else _whole(self, "max_size", self.max_size, count=1)
+        if self.size is None:
+            if not longest:
+                raise ValueError("Resize: max_size must be set if size is None")
+            return [("ResizeLongest", longest)]
         sides = _whole(self, "size", self.size)
         if len(sides) == 1:
-            return [("ResizeShortest", sides + _whole(self, "max_size", self.max_size))]
-        if self.max_size is not None:
+            if longest and longest <= sides:
+                raise ValueError(
+                    f"Resize: max_size must be more than size, {self.size}, not {self.max_size}"
+                )
+            return [("ResizeShortest", sides + longest)]
+        if longest:
             raise ValueError("Resize: max_size needs a size that is one number")
         return [("ResizeTo", _width_height(self, sides))]
-
-
-@checks_fields
-@dataclasses.dataclass(frozen=True)
-class ResizeLongest(Transform):
-    """Resizes the longer side to `size`; the other keeps the ratio. torchvision has it as
-    Resize(size=None, max_size=size)."""
-
-    size: int
-    interpolation: Any = "bilinear"
-    antialias: bool = True
-
-    def _steps(self) -> list[_Step]:
-        return [("ResizeLongest", _whole(self, "size", self.size))]
 
 
 @checks_fields
@@ -114,20 +129,20 @@ class CenterCrop(Transform):
     """Crops in the middle. Smaller images get a border of `fill`."""
 
     size: Size
-    fill: Fill = 0
+    fill: Fill | None = dataclasses.field(default=None, kw_only=True)
 
     def _steps(self) -> list[_Step]:
         return [("CenterCrop", _width_height(self, _whole(self, "size", self.size)))]
 
 
-@checks_fields
+@_explains(padding="put transforms.Pad before it", pad_if_needed="smaller images get a border")
 @dataclasses.dataclass(frozen=True)
 class RandomCrop(Transform):
     """Crops at a random place. Smaller images get a border of `fill` first, half of it on each
     side; torchvision raises an error for them, or with pad_if_needed adds all of it on both."""
 
     size: Size
-    fill: Fill = 0
+    fill: Fill | None = dataclasses.field(default=None, kw_only=True)
 
     def _steps(self) -> list[_Step]:
         return [("RandomCrop", _width_height(self, _whole(self, "size", self.size)))]
@@ -166,7 +181,7 @@ class RandomHorizontalFlip(Transform):
     p: float = 0.5
 
     def _steps(self) -> list[_Step]:
-        return [("RandomHorizontalFlip", _reals(self, "p", self.p))]
+        return [("RandomHorizontalFlip", _probability(self, self.p))]
 
 
 @checks_fields
@@ -177,10 +192,10 @@ class RandomVerticalFlip(Transform):
     p: float = 0.5
 
     def _steps(self) -> list[_Step]:
-        return [("RandomVerticalFlip", _reals(self, "p", self.p))]
+        return [("RandomVerticalFlip", _probability(self, self.p))]
 
 
-@checks_fields
+@_explains(expand="the size stays", center="it is the middle")
 @dataclasses.dataclass(frozen=True)
 class RandomRotation(Transform):
     """Rotates around the middle, counter-clockwise; the size stays, and corners get `fill`.
@@ -193,7 +208,7 @@ class RandomRotation(Transform):
 
     degrees: float | Sequence[float]
     interpolation: Any = "bilinear"
-    fill: Fill = 0
+    fill: Fill | None = dataclasses.field(default=None, kw_only=True)
 
     def _steps(self) -> list[_Step]:
         angles = _reals(self, "degrees", self.degrees)
@@ -210,11 +225,11 @@ class Pad(Transform):
     Args:
         padding: Pixels on each side; or (left and right, top and bottom); or (left, top, right,
             bottom).
-        fill: The color: levels from 0 to 255, one for all channels or one for each.
+        fill: The color of the border.
     """
 
     padding: Size
-    fill: Fill = 0
+    fill: Fill | None = None
 
     def _steps(self) -> list[_Step]:
         sides = _whole(self, "padding", self.padding, least=0)
@@ -228,7 +243,7 @@ class Pad(Transform):
 class PadToSquare(Transform):
     """Adds a border that makes the image square, half of it on each side. Not in torchvision."""
 
-    fill: Fill = 0
+    fill: Fill | None = None
 
     def _steps(self) -> list[_Step]:
         return [("PadToSquare", [])]
@@ -258,7 +273,7 @@ class RandomGrayscale(Transform):
     p: float = 0.1
 
     def _steps(self) -> list[_Step]:
-        return [("RandomGrayscale", _reals(self, "p", self.p))]
+        return [("RandomGrayscale", _probability(self, self.p))]
 
 
 @checks_fields
@@ -280,28 +295,37 @@ class Normalize(Transform):
 @dataclasses.dataclass(frozen=True)
 class ToDtype(Transform):
     """The dtype of the result, instead of that of the image mode: "uint8" (levels from 0 to 255),
-    "float16", "bfloat16" or "float32" (0 to 1), or the dtype of torch. torchvision does so with
-    scale=True."""
+    "float16", "bfloat16" or "float32" (0 to 1), or the dtype of torch. `scale` must be true; in
+    torchvision it is false by default."""
 
     dtype: Any
+    scale: bool = True
 
     def _steps(self) -> list[_Step]:
         if self._name() not in _DTYPES:
             raise ValueError(f"ToDtype: dtype must be one of {_DTYPES}, not {self.dtype!r}")
+        if self.scale is not True:
+            raise ValueError("ToDtype: scale must be True: floating-point values are from 0 to 1")
         return []
 
     def _name(self) -> str:
         return str(self.dtype).removeprefix("torch.")
 
 
-def native_options(transforms: Sequence[Transform]) -> dict[str, Any]:
-    """Returns the options of the native decoder. Raises TypeError and ValueError."""
-    for transform in transforms:
-        if not isinstance(transform, Transform):
+def list_of(transform: Any) -> tuple[Transform, ...]:
+    """Returns one transform or several as a tuple. Raises TypeError for other objects."""
+    transforms = transform if isinstance(transform, (list, tuple)) else (transform,)
+    for one in transforms:
+        if not isinstance(one, Transform):
             raise TypeError(
                 f"transform must be a list of transforms of energon_cpp.transforms, but one is "
-                f"{transform!r}; call functions of other libraries in encode_sample"
+                f"{one!r}; call functions of other libraries in encode_sample"
             )
+    return tuple(transforms)
+
+
+def native_options(transforms: Sequence[Transform]) -> dict[str, Any]:
+    """Returns the options of the native decoder. Raises ValueError."""
     options: dict[str, Any] = {}
     steps = [step for transform in transforms for step in transform._steps()]
     options["apply_orientation"] = any(isinstance(one, ExifTranspose) for one in transforms)
@@ -312,7 +336,7 @@ def native_options(transforms: Sequence[Transform]) -> dict[str, Any]:
     options["image_filter"] = _only(filters, "interpolation", "bilinear")
     smooth = {one.antialias for one in transforms if hasattr(one, "antialias")}
     options["image_antialias"] = _only(smooth, "antialias", True)
-    fills = {tuple(_reals(one, "fill", one.fill)) for one in transforms if hasattr(one, "fill")}
+    fills = {_fill(one) for one in transforms if getattr(one, "fill", None) is not None}
     options["image_fill"] = list(_only(fills, "fill", (0.0,)))
     formats = [one for one in transforms if isinstance(one, (Normalize, ToDtype))]
     if list(transforms[len(transforms) - len(formats) :]) != formats:
@@ -354,20 +378,21 @@ def _reals(transform: Transform, name: str, value: Any, count: int | None = None
     """One number or several as a list."""
     values = [value] if isinstance(value, numbers.Real) else value
     are_numbers = isinstance(values, (list, tuple)) and all(
-        isinstance(one, numbers.Real) and not isinstance(one, bool) for one in values
+        isinstance(one, numbers.Real) and not isinstance(one, bool) and math.isfinite(one)
+        for one in values
     )
-    if not are_numbers or (count is not None and len(values) != count):
+    if not are_numbers or not values or (count is not None and len(values) != count):
         expected = "a number" if count == 1 else "a number or several"
         raise TypeError(f"{type(transform).__name__}: {name} must be {expected}, not {value!r}")
     return [float(one) for one in values]
 
 
-def _whole(transform: Transform, name: str, value: Any, least: int = 1) -> list[float]:
-    """One whole number or several as a list; an empty one for None."""
-    if value is None:
-        return []
-    values = _reals(transform, name, value)
-    if not values or any(one != int(one) or one < least for one in values):
+def _whole(
+    transform: Transform, name: str, value: Any, least: int = 1, count: int | None = None
+) -> list[float]:
+    """One whole number or several as a list."""
+    values = _reals(transform, name, value, count)
+    if any(one != int(one) or one < least for one in values):
         raise ValueError(
             f"{type(transform).__name__}: {name} must be whole numbers from {least}, not {value!r}"
         )
@@ -376,12 +401,29 @@ def _whole(transform: Transform, name: str, value: Any, least: int = 1) -> list[
 
 def _pair(transform: Transform, name: str, value: Any) -> list[float]:
     values = _reals(transform, name, value)
-    if len(values) != 2:
+    if len(values) != 2 or values[0] > values[1]:
         raise ValueError(
             f"{type(transform).__name__}: {name} must be two numbers, the least and the largest, "
             f"not {value!r}"
         )
     return values
+
+
+def _probability(transform: Transform, value: Any) -> list[float]:
+    values = _reals(transform, "p", value, 1)
+    if not 0 <= values[0] <= 1:
+        raise ValueError(f"{type(transform).__name__}: p must be from 0 to 1, not {value!r}")
+    return values
+
+
+def _fill(transform: Any) -> tuple[float, ...]:
+    """The color; one number if all channels have the same."""
+    values = _reals(transform, "fill", transform.fill)
+    if any(not 0 <= one <= 255 for one in values):
+        raise ValueError(
+            f"{type(transform).__name__}: fill must be levels from 0 to 255, not {transform.fill!r}"
+        )
+    return tuple(values[:1] if len(set(values)) == 1 else values)
 
 
 def _width_height(transform: Transform, sides: list[float]) -> list[float]:

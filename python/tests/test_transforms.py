@@ -103,12 +103,16 @@ def test_geometry() -> None:
     padded = image(transforms.Pad((1, 2), fill=(255, 0, 7)))
     assert padded.shape == (41, 47, 3)
     assert numpy.array_equal(padded[2:-2, 1:-1], plain) and list(padded[0, 0]) == [255, 0, 7]
+    same = [transforms.Pad(2, fill=9), transforms.CenterCrop(60), transforms.Pad(1, (9, 9, 9))]
+    assert list(image(*same)[0, 0]) == [9, 9, 9]
+    with pytest.raises(ValueError, match="must have the same fill, not"):
+        image(transforms.Pad(1, 9), transforms.Pad(1, 8))
     assert image(transforms.Pad([1, 2, 3, 4])).shape == (43, 49, 3)
     assert image(transforms.PadToSquare()).shape == (45, 45, 3)
     assert image(transforms.Resize(20)).shape == (20, 24, 3)
     assert image(transforms.Resize(20, max_size=22)).shape == (18, 22, 3)
     assert image(transforms.Resize((11, 13))).shape == (11, 13, 3)
-    assert image(transforms.ResizeLongest(90)).shape == (74, 90, 3)
+    assert image(transforms.Resize(None, max_size=90)).shape == (74, 90, 3)
     assert image(transforms.RandomCrop((50, 9))).shape == (50, 9, 3)
     turned = image(transforms.RandomRotation((90, 90)), transforms.CenterCrop(9))
     middle = plain[14:23, 18:27]
@@ -122,7 +126,7 @@ def test_formats() -> None:
     assert normal.dtype == numpy.float32
     assert numpy.allclose(normal, (levels / 255 - mean) / std, atol=1e-5)
     assert image(transforms.Normalize(0.5, 0.5), mode="torchl").shape == (1, 37, 45)
-    half = image(transforms.ToDtype("float16"), mode="torchrgb")
+    half = image(transforms.ToDtype("float16", scale=True), mode="torchrgb")
     assert half.dtype == numpy.float16 and half.shape == (3, 37, 45)
     assert image(transforms.ToDtype("uint8"), mode="torchrgb").dtype == numpy.uint8
     gray = image(transforms.RandomGrayscale(1))
@@ -162,11 +166,24 @@ def test_values_are_compared_and_kept() -> None:
         (lambda: transforms.Resize("big"), TypeError, "Resize: size must be a number or several"),
         (lambda: transforms.Resize((1, 2), max_size=3), ValueError, "max_size needs a size"),
         (lambda: transforms.Resize(9, antialiased=True), TypeError, "did you mean 'antialias'"),
+        (lambda: transforms.Resize(20, max_size=20), ValueError, "must be more than size, 20, not 20"),
+        (lambda: transforms.Resize(20, max_size=(22, 9)), TypeError, "max_size must be a number"),
+        (lambda: transforms.Resize(None), ValueError, "max_size must be set"),
+        (lambda: transforms.Resize(9, interpolation="cubic"), ValueError, "interpolation"),
+        (lambda: transforms.CenterCrop(None), TypeError, "size must be a number"),  # type: ignore[arg-type]
+        (lambda: transforms.RandomHorizontalFlip(7), ValueError, "p must be from 0 to 1, not 7"),
+        (lambda: transforms.RandomHorizontalFlip([0.1, 0.9]), TypeError, "p must be a number"),  # type: ignore[arg-type]
+        (lambda: transforms.RandomVerticalFlip(float("nan")), TypeError, "p must be a number"),
+        (lambda: transforms.RandomCrop(9, padding=4), TypeError, "put transforms.Pad before it"),  # type: ignore[call-arg]
+        (lambda: transforms.RandomCrop(9, 4), TypeError, "positional"),  # type: ignore[misc]
+        (lambda: transforms.RandomRotation(-30), ValueError, "RandomRotation: degrees must be"),
+        (lambda: transforms.Pad(1, fill=300), ValueError, "fill must be levels from 0 to 255"),
+        (lambda: transforms.ToDtype("float32", scale=False), ValueError, "scale must be True"),
+        (lambda: energon.SampleDecoder(transform="Resize"), TypeError, "but one is 'Resize'"),  # type: ignore[arg-type]
         (lambda: transforms.Pad((1, 2, 3)), ValueError, "padding must be 1, 2 or 4 numbers"),
         (lambda: transforms.ColorJitter((0.5, 1)), TypeError, "brightness must be a number"),
         (lambda: transforms.RandomResizedCrop(9, scale=0.5), ValueError, "scale must be two"),
         (lambda: transforms.ToDtype("int8"), ValueError, "dtype must be one of"),
-        (lambda: image(transforms.Resize(9, interpolation="cubic")), ValueError, "interpolation"),
         (
             lambda: image(transforms.Resize(9), transforms.Resize(8, interpolation="box")),
             ValueError,
@@ -193,7 +210,6 @@ def test_values_are_compared_and_kept() -> None:
             energon.InvalidArgumentError,
             "put color steps last",
         ),
-        (lambda: image(transforms.RandomHorizontalFlip(2)), energon.InvalidArgumentError, "2"),
         (
             lambda: image(transforms.Normalize([1, 2], [1, 1])),
             energon.InvalidArgumentError,
