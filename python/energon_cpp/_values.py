@@ -193,6 +193,14 @@ def results_of(returned: Any) -> list[Any]:
     )
 
 
+def refuse_none(function: Any) -> None:
+    """Raises TypeError for a function whose result is to be batched or delivered."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    raise TypeError(
+        f"{name}() returned None; return the sample, or raise SkipSample to leave it out"
+    )
+
+
 def cost_of(returned: Any) -> float:
     """What sample_cost returned, as a float."""
     if not isinstance(returned, (str, bytes, bytearray)):

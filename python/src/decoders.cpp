@@ -149,7 +149,7 @@ int channels_of_mode(const ImageOptions& mode, const std::string& name) {
                   name));
 }
 
-// The options that transforms._options() makes. Returns nullopt without "image_steps".
+// The options that transforms.native_options() makes. Returns nullopt without "image_steps".
 std::optional<ImageTransform> take_transform(OptionReader& options, const std::string& mode_name) {
   std::optional<std::vector<NamedStep>> named;
   std::optional<std::string> dtype;

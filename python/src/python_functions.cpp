@@ -288,6 +288,10 @@ Mapping fields_of(nb::handle result, const PythonFunction& function, const Keys&
   if (function.hands_on) {
     return fields_of_object(result.ptr());
   }
+  if (result.is_none()) {  // a forgotten `return`; a loop over the loader would end
+    static constinit PackageAttribute refuse_none("_values", "refuse_none");
+    refuse_none(function.callable);
+  }
   return ValueReader(memory, function.is_last).read_fields(result, keys);
 }
 

@@ -329,6 +329,22 @@ def raising(error: Any) -> Any:
     return Raises()
 
 
+@pytest.mark.parametrize("name", ["encode_sample", "encode_samples", "batch", "encode_batch"])
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_functions_that_return_none_are_named(
+    texts: str, num_workers: int, name: str, batch_size: int | None
+) -> None:
+    if batch_size is None and "batch" in name:
+        return
+    encoder = energon.DefaultTaskEncoder()
+    returned = None if name != "encode_samples" else [None]
+    setattr(encoder, name, lambda samples: returned)
+    options: dict[str, Any] = {"num_workers": num_workers, "batch_size": batch_size}
+    with loader_of(texts, encoder, samples_per_call=1, **options) as loader:
+        with pytest.raises(TypeError, match=r"<lambda>\(\) returned None; return the sample, or"):
+            take(loader, 1)
+
+
 def test_exceptions_have_type_location_and_traceback(texts: str, num_workers: int) -> None:
     with loader_of(texts, raising(KeyError("gone")), num_workers=num_workers) as loader:
         with pytest.raises(KeyError, match="gone") as raised:
