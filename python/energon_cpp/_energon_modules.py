@@ -110,11 +110,20 @@ def _importer(package: types.ModuleType) -> Callable[[str], Any]:
 
 # --- The package under the name megatron.energon ---
 
+_STATE_CLASSES = {
+    "rng": "SystemRngState",
+    "savable_loader": (
+        "SavableCheckpoint SavableDataLoaderState SavableDatasetCheckpoint SavableDatasetState"
+    ),
+    "state": "FlexState",
+}
+
 
 def install_as_megatron_energon() -> None:
     """From now on, `import megatron.energon` imports this package, with all modules that Energon
     has in common with it. Other packages below `megatron`, such as megatron.core, are found as
-    before. Call this before anything imports megatron.energon.
+    before. Call this before anything imports megatron.energon. Energon's classes of states are
+    pickled under its names, which restricted unpicklers of frameworks allow.
 
     Raises:
         RuntimeError: Energon itself was imported before.
@@ -134,6 +143,10 @@ def install_as_megatron_energon() -> None:
         if _PACKAGE + name in sys.modules:
             sys.modules[_ENERGON + name] = sys.modules[_PACKAGE + name]
     setattr(importlib.import_module("megatron"), "energon", package)
+    for module, classes in _STATE_CLASSES.items():
+        for name in classes.split():
+            cls = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
+            cls.__module__ = f"{_ENERGON}.{module}"
 
 
 class _AliasFinder:

@@ -2,6 +2,11 @@
 
     python -m energon_cpp.shim train.py ARGUMENTS...
     python -m energon_cpp.shim -m pytest ARGUMENTS...
+
+Energon imports the classes that dataset.yaml names, whatever they are. Here, allow their modules
+first, or "*" for all; give the option again for each module:
+
+    python -m energon_cpp.shim --allow-imports megatron.bridge train.py ARGUMENTS...
 """
 
 from __future__ import annotations
@@ -10,11 +15,14 @@ import os
 import runpy
 import sys
 
-from . import install_as_megatron_energon
+from . import allow_imports, install_as_megatron_energon
 
 
 def main() -> None:
     arguments = sys.argv[1:]
+    while len(arguments) > 1 and arguments[0] == "--allow-imports":
+        allow_imports(arguments[1])
+        del arguments[:2]
     is_module = arguments[:1] == ["-m"]
     sys.argv = arguments[1:] if is_module else arguments
     if not sys.argv or (sys.argv[0].startswith("-") and not is_module):

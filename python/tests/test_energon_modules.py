@@ -146,6 +146,27 @@ def test_scripts_import_the_package_as_energon(tmp_path: pathlib.Path) -> None:
     assert ran == Ran(0, f"__main__ True ['--lr', '1'] {tmp_path}\n", "")
 
 
+def test_the_shim_takes_permissions_and_names_states_as_energon(tmp_path: pathlib.Path) -> None:
+    ran = run_shim(
+        tmp_path,
+        """
+        import pickle, sys
+        from megatron.energon.savable_loader import SavableDataLoaderState
+        from megatron.energon.state import FlexState
+        import energon_cpp._imports
+        state = SavableDataLoaderState(
+            worker_states=[FlexState(a=1)], next_worker_id=0, micro_batch_size=2
+        )
+        data = pickle.dumps(state)
+        print(b"energon_cpp" in data, pickle.loads(data) == state, sys.argv[1:])
+        print(energon_cpp._imports._everywhere)
+        """,
+        *("--allow-imports", "one.module", "--allow-imports", "other"),
+        arguments=("--lr", "1"),
+    )
+    assert ran == Ran(0, "False True ['--lr', '1']\n['one.module', 'other']\n", "")
+
+
 def test_what_is_absent_is_an_import_error(tmp_path: pathlib.Path) -> None:
     ran = run_shim(tmp_path, "import megatron.energon.nothing")
     assert ran.code == 1 and "energon_cpp, which replaces megatron.energon, does not" in ran.err

@@ -1,6 +1,7 @@
 """A plugin of pytest for run_their_tests.sh: stubs of packages that are not installed, placeholders of names that energon_cpp does not have, and
 the report."""
 
+import abc
 import collections
 import importlib
 import importlib.abc
@@ -24,7 +25,7 @@ passed, failed = collections.Counter(), collections.defaultdict(dict)
 
 # --- Stubs ---
 
-class StubType(type):
+class StubType(abc.ABCMeta):
     """Every attribute of a class is another class."""
 
     def __getattr__(cls, name):
