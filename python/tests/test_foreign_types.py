@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
 import pickle
 import shutil
 import subprocess
+import sys
 from typing import Any, Optional
 
 import numpy
@@ -164,6 +166,10 @@ def chat(class_name: str = "ChatWebdataset", more: str = "") -> str:
         f"__module__: {HERE}\n__class__: {class_name}\n"
         f"field_map: {{imgs: jpgs, conversation: conversation.json}}\n{more}"
     )
+
+
+def crude(part_filter: str) -> str:
+    return f"__module__: megatron.energon\n__class__: CrudeWebdataset\npart_filter: {part_filter}\n"
 
 
 TYPED = f"""
@@ -557,6 +563,128 @@ def test_metadata_cannot_call_functions_of_the_package(
         given = {"sample_types": {"ChatWebdataset": ChatWebdataset}}
         assert "allow_imports, which energon_cpp does not have" in refusal(path, **given)
     assert _imports._everywhere == []
+
+
+@pytest.fixture
+def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a module that can be imported: `module("name", "code")` is its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name: str, code: str) -> str:
+        path = tmp_path.joinpath(*name.split(".")).with_suffix(".py")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+        for known in [one for one in sys.modules if one.split(".")[0] == name.split(".")[0]]:
+            monkeypatch.delitem(sys.modules, known)
+        importlib.invalidate_caches()
+        return name
+
+    return write
+
+
+def test_metadata_cannot_call_what_an_allowed_module_imports(
+    dataset: Any, module: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_imports, "_everywhere", [])
+    name = module(
+        "imports_os",
+        "import functools\nimport os\nimport subprocess\nfrom subprocess import Popen\n"
+        "from os import system\nfrom energon_cpp import allow_imports\n"
+        "part = functools.partial(system)\nclass Own:\n    run = system\n    os = os\n",
+    )
+    mark = tmp_path / "was run"
+    names = ["os.system", "system", "subprocess.Popen", "Popen", "Own.run", "Own.os.system", "part"]
+    names += ["__builtins__.eval", "__loader__.load_module", "__class__", "allow_imports"]
+    names += ["os", "Own.__init__", "Own.__class__", "Own.__subclasses__", "Own.mro"]
+    for kind in ("class", "function"):
+        for found in names:
+            text = f"{{__module__: {name}, __{kind}__: {found}, command: touch '{mark}'}}"
+            for key in ("decoder", "sample_type"):
+                yaml = dataset(chat(more=f"{key}: {text}\n"))
+                given: dict[str, Any] = {"sample_types": {"ChatWebdataset": ChatWebdataset}}
+                text_of_error = refusal(yaml, allow_imports=[name], **given)
+                assert text_of_error.startswith(f"{yaml}/.nv-meta/dataset.yaml"), text_of_error
+                assert "cannot be made" not in text_of_error, text_of_error
+    assert not mark.exists() and _imports._everywhere == []
+    yaml = dataset(chat().replace(f"{HERE}", name).replace("ChatWebdataset", "Popen"))
+    assert refusal(yaml, allow_imports=[name]) == (
+        f"{yaml}/.nv-meta/dataset.yaml names the class Popen of the module '{name}', which imports "
+        "it from 'subprocess', whose code must not be called without your permission: pass "
+        f"allow_imports=['{name}', 'subprocess'], or pass the class itself as "
+        "sample_types={'Popen': Popen}"
+    )
+    yaml = dataset(chat().replace(f"{HERE}", name).replace("ChatWebdataset", "os.system"))
+    assert "but 'os' is a module: write __module__: os" in refusal(yaml, allow_imports="*")
+
+
+def test_files_cannot_pass_functions_that_they_import(dataset: Any) -> None:
+    path = dataset(crude("imports.py:system"))
+    file = pathlib.Path(path) / ".nv-meta" / "imports.py"
+    file.write_text("from os import system\n")
+    assert "which imports it from 'posix', whose code must not" in refusal(
+        path, allow_imports=[path]
+    )
+    file.with_name("other.py").write_text(
+        "import functools\ndef keeps(all, part): return all\n"
+        "system = functools.partial(keeps, True)\n"
+    )
+    path = dataset(crude("other.py:system"))
+    with opened(path, batch_size=None, allow_imports=[path]) as loader:
+        assert "txt" in take(loader, 1)[0]
+
+
+def test_allowed_packages_may_import_from_themselves(dataset: Any, module: Any) -> None:
+    module(
+        "reexports.inner",
+        f"from {HERE} import ChatWebdataset\nclass Chat(ChatWebdataset):\n    pass\n",
+    )
+    module(
+        "reexports.__init__",
+        "from .inner import Chat, ChatWebdataset\n"
+        "from energon_cpp.flavors import CrudeWebdataset\n"
+        "class Outer:\n    Inner = Chat\n",
+    )
+
+    def text(name: str) -> str:
+        return chat(name).replace(HERE, "reexports")
+
+    for name in ("Chat", "Outer.Inner"):
+        with opened(dataset(text(name)), allow_imports=["reexports"]) as loader:
+            assert type(take(loader, 1)[0]) is ChatSample
+    path = dataset("__module__: reexports\n__class__: CrudeWebdataset\n")
+    with opened(path, batch_size=None, allow_imports=["reexports"]) as loader:
+        assert type(take(loader, 1)[0]) is energon.CrudeSample
+    path = dataset(text("ChatWebdataset"))
+    assert f"which imports it from '{HERE}'" in refusal(path, allow_imports=["reexports"])
+    with opened(path, allow_imports=["reexports", HERE]) as loader:
+        assert type(take(loader, 1)[0]) is ChatSample
+    path = dataset(text("inner.Chat"))
+    assert "'inner' is a module: write __module__: reexports.inner" in refusal(
+        path, allow_imports=["reexports"]
+    )
+
+
+def test_modules_and_files_that_fail(dataset: Any, module: Any) -> None:
+    name = module("raises_key_error", "{}['missing']\n")
+    path = dataset(chat().replace(HERE, name))
+    yaml = f"{path}/.nv-meta/dataset.yaml"
+    assert refusal(path, allow_imports=[name]) == (
+        f"{yaml} names the class ChatWebdataset of the module '{name}', which cannot be imported: "
+        "KeyError: 'missing'"
+    )
+    path = dataset(chat().replace(HERE, "../okmod"))
+    assert refusal(path, allow_imports="*") == (
+        f"{yaml} names the class ChatWebdataset of the module '../okmod', which is not the name of "
+        "a module, such as 'package.module'"
+    )
+    path = dataset(crude("fails.py:f"))
+    file = pathlib.Path(path) / ".nv-meta" / "fails.py"
+    file.write_text("{}['missing']\n")
+    assert refusal(path, allow_imports=[path]) == (
+        f"{yaml} names the file '{file}', which cannot be run: KeyError: 'missing'"
+    )
+    file.write_text("def f(:\n")
+    assert refusal(path, allow_imports=[path]).startswith(f"{yaml} names the file '{file}': ")
 
 
 def test_arguments_may_be_objects(dataset: Any) -> None:
