@@ -20,6 +20,7 @@ from test_cookers import PROGRAM, npy, png, prepare
 
 import energon_cpp as energon
 from energon_cpp import _imports
+from energon_cpp.epathlib import EPath
 from energon_cpp.flavors import (
     BaseWebdatasetFactory,
     CrudeWebdataset,
@@ -741,6 +742,127 @@ def test_classes_that_cannot_be_used(dataset: Any) -> None:
         opened(dataset(chat()), allow_imports=[3])
 
 
+REFUSED = {
+    "subset: {range: [0%, 50%]}": "set it for the dataset in a metadataset",
+    "split_part: val": (
+        "pass split_part to get_train_dataset() or get_val_dataset(), or set it in a metadataset"
+    ),
+    "path: elsewhere": "it is the folder of the dataset",
+    "training: false": "get_train_dataset() and get_val_dataset() determine it",
+    "worker_config: 3": "pass it to get_train_dataset() or get_val_dataset()",
+}
+
+
+@pytest.mark.parametrize("entry", REFUSED)
+def test_entries_without_effect(dataset: Any, entry: str) -> None:
+    path = dataset(chat(more=f"{entry}\n"))
+    name = entry.partition(":")[0]
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{path}/.nv-meta/dataset.yaml: '{name}' has no effect here; remove it: {REFUSED[entry]}"
+    )
+    path = dataset(f"{TYPED}{entry}\n")  # refused natively
+    assert f"{name} is not a known key" in refusal(path, allow_imports=[HERE])
+
+
+def test_tags_are_subflavors(dataset: Any) -> None:
+    for text in (chat(), TYPED):
+        path = dataset(text + "tags: {kind: tagged}\n")
+        with opened(path, batch_size=None, allow_imports=[HERE]) as loader:
+            assert take(loader, 1)[0].__subflavors__ == {"kind": "tagged"}
+            state = loader.save_state_rank()
+        path = dataset(text + "subflavors: {kind: tagged}\n")
+        with opened(path, batch_size=None, allow_imports=[HERE]) as loader:
+            loader.restore_state_rank(state)
+
+
+def test_the_decoder_is_passed_to_classes_that_take_it(dataset: Any) -> None:
+    class Generic(DefaultGenericWebdatasetFactory[PlainText]):
+        __sample_type__ = PlainText
+
+    class Passes(BaseWebdatasetFactory[PlainText]):
+        __sample_type__ = PlainText
+
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            kwargs.pop("field_map")
+            super().__init__(path, **kwargs)
+            assert self.split_part == "train" and self.worker_config is not None
+
+        def load_sample(self, sample: dict[str, Any]) -> PlainText:
+            return PlainText(sample["__key__"], sample["txt"].decode())
+
+    class Alone:
+        __sample_type__ = PlainText
+
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            assert isinstance(kwargs["decoder"], energon.SampleDecoder)
+
+        def load_sample(self, sample: dict[str, Any]) -> PlainText:
+            return PlainText(sample["__key__"], sample["txt"].decode())
+
+    class Takes(DefaultDecoderWebdatasetFactory[PlainText]):
+        __sample_type__ = PlainText
+
+        def __init__(self, path: Any, *, decoder: Any, **kwargs: Any) -> None:
+            super().__init__(path, decoder=None, **kwargs)
+
+    found = {}
+    for kind in (Generic, Passes, Alone, Takes):
+        path = dataset("__class__: Kind\nfield_map: {text: txt}\n")
+        with opened(path, batch_size=None, sample_types={"Kind": kind}) as loader:
+            found[kind.__name__] = take(loader, 1)[0].text
+    assert found == {"Generic": b"text 0", "Passes": "text 0", "Alone": "text 0", "Takes": b"text 0"}
+
+
+def test_classes_get_an_epath(dataset: Any) -> None:
+    seen: list[Any] = []
+
+    class Looks(ChatWebdataset):
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            super().__init__(path, **kwargs)
+            seen.extend([path, self.path, self.paths[0]])
+
+    path = dataset(chat("Looks"))
+    with opened(path, sample_types={"Looks": Looks}):
+        assert seen == [EPath(path)] * 3
+        assert [str(one.local_path()) for one in seen] == [one.url for one in seen] == [path] * 3
+        assert seen[1].display_name == "first"
+
+
+class Plain:
+    def load_sample(self, sample: dict[str, Any]) -> Any:
+        return sample
+
+
+NUMBER = 3
+
+
+def test_things_that_are_no_classes_of_datasets(dataset: Any) -> None:
+    path = dataset(f"__module__: {HERE}\n__class__: NumberedText\n")
+    yaml = f"{path}/.nv-meta/dataset.yaml"
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{yaml}: {HERE}.NumberedText has no load_sample(): define it for a dataset class; for a "
+        "class of samples add a field_map, or a sample_loader"
+    )
+    path = dataset(f"__module__: {HERE}\n__class__: Plain\n")
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{yaml}: {HERE}.Plain has no __init__(), which gets the path of the dataset and the entries "
+        "of dataset.yaml"
+    )
+    path = dataset(chat("NUMBER"))
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{yaml}: expected a class, found NUMBER of the module '{HERE}', which is of type int"
+    )
+    path = dataset(chat("join").replace(HERE, "os.path"))
+    assert refusal(path, allow_imports="*") == (
+        f"{yaml}: expected a class, found join of the module 'os.path', which is of type function"
+    )
+    path = dataset(chat("NUMBER"))
+    assert refusal(path, sample_types={"NUMBER": len}) == (
+        f"{yaml}: expected NUMBER to be a dataset class with load_sample(), or a class of samples, "
+        "found <built-in function len>"
+    )
+
+
 def test_failures_name_the_sample(dataset: Any, num_workers: int) -> None:
     path = dataset(chat("FailingWebdataset"))
     options: dict[str, Any] = {"num_workers": num_workers, "allow_imports": [HERE]}
@@ -816,6 +938,24 @@ def test_base_classes() -> None:
     assert isinstance(raw_only, DefaultGenericWebdatasetFactory)
     with pytest.raises(NotImplementedError, match="get_train_dataset"):
         old.build()
+
+
+def test_classes_of_jsonl_files_and_joins(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "one"}\n{"text": "two"}\n')
+    energon.CrudeJsonlDatasetFactory.prepare_dataset(file)
+    for kind in (energon.CrudeJsonlDatasetFactory, energon.DefaultCrudeJsonlDatasetFactory):
+        made = kind(file, training=True, worker_config=config())
+        store = made.as_file_store()
+        assert isinstance(store, energon.cache.JsonlFileStore) and store.get_path() == str(file)
+        assert json.loads(bytes(store.get("1.json"))) == {"text": "two"}
+        assert repr(made) == f"{kind.__name__}({str(file)!r})" and made.path.name == "a.jsonl"
+    labeled = energon.DefaultCrudeJsonlDatasetFactory(file, subflavors={"a": 1}, decoder=None)
+    assert labeled.config()["subflavors"] == {"a": 1}
+    join = energon.JoinedWebdatasetFactory[Any]()
+    assert repr(join) == "JoinedWebdatasetFactory()"
+    with pytest.raises(NotImplementedError, match="a join has no file store"):
+        join.as_file_store()
 
 
 def test_large_parts_are_bytes(tmp_path: pathlib.Path) -> None:
