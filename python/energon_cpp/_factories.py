@@ -305,7 +305,7 @@ class JoinedWebdatasetFactory(BaseCoreDatasetFactory[_T_sample]):
 
 
 class CrudeJsonlDatasetFactory(BaseCoreDatasetFactory[CrudeSample], JsonlPreparator):
-    """A JSONL file. Prepares files, opens them as a file store, and is a base class for type checks:
+    """A JSONL file: prepares it, and opens it as a file store. Also a base class for type checks;
     samples are read natively.
 
     Args:

@@ -127,10 +127,8 @@ class ForeignSamples:
         converted = {name: self._argument(kind, name, entries[name], column) for name in entries}
         more = {**self._arguments, "split_part": column["split_part"]}
         more["split_config"] = column["split_config"] or "split.yaml"
-        accepted = _parameters_of(kind)
-        more = {name: more[name] for name in more if accepted is None or name in accepted}
         try:
-            factory = kind(_path_for(kind, column["path"]), **{**more, **converted})
+            factory = _made(kind, _path_for(kind, column["path"]), more, converted)
         except Exception as error:
             raise InvalidArgumentError(
                 f"{place}: {_name_of(kind)} cannot be made: {type(error).__name__}: {error}"
@@ -386,18 +384,39 @@ def _merge_subflavors(factory: Any, subflavors: dict[str, Any]) -> None:
         factory.subflavors = dict(subflavors)
 
 
+def _made(kind: Any, path: Any, offered: dict[str, Any], entries: dict[str, Any]) -> Any:
+    """An object of the class, with the entries and those of the offered arguments that it accepts.
+    A class of the program that takes **kwargs gets all of them, as in Energon, unless it passes one
+    on to a base class that does not have it, such as the decoder."""
+    declared = _parameters_of(kind)
+    if declared is None:
+        return kind(path, **{**offered, **entries})
+    accepted = {name: offered[name] for name in offered if name in declared}
+    rest = [name for name in offered if name not in declared and name not in entries]
+    if rest and _is_overridden(kind, "__init__") and _takes_any(kind.__init__):
+        try:
+            return kind(path, **{**offered, **entries})
+        except TypeError as error:
+            if not any(f"unexpected keyword argument '{name}'" in str(error) for name in rest):
+                raise
+    return kind(path, **{**accepted, **entries})
+
+
 def _parameters_of(kind: Any) -> set[str] | None:
-    """The names of arguments that the class accepts, or the next base class if it passes others on
-    by **kwargs; None means any."""
+    """The names of the arguments of the class and, if it passes others on by **kwargs, of the next
+    base class; None means any."""
     names: set[str] = set()
     for base in kind.__mro__[:-1]:
-        if "__init__" not in vars(base):
-            continue
-        parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
-        names.update(parameter.name for parameter in parameters)
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            return names
+        if "__init__" in vars(base):
+            names.update(inspect.signature(vars(base)["__init__"]).parameters)
+            if not _takes_any(vars(base)["__init__"]):
+                return names
     return None
+
+
+def _takes_any(function: Any) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def _annotation_of(kind: Any, name: str) -> Any:

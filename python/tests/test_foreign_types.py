@@ -805,12 +805,20 @@ def test_the_decoder_is_passed_to_classes_that_take_it(dataset: Any) -> None:
         def __init__(self, path: Any, *, decoder: Any, **kwargs: Any) -> None:
             super().__init__(path, decoder=None, **kwargs)
 
+    class Pops(Passes):
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            assert isinstance(kwargs.pop("decoder"), energon.SampleDecoder)
+            super().__init__(path, **kwargs)
+
     found = {}
-    for kind in (Generic, Passes, Alone, Takes):
+    for kind in (Generic, Passes, Alone, Takes, Pops):
         path = dataset("__class__: Kind\nfield_map: {text: txt}\n")
         with opened(path, batch_size=None, sample_types={"Kind": kind}) as loader:
             found[kind.__name__] = take(loader, 1)[0].text
-    assert found == {"Generic": b"text 0", "Passes": "text 0", "Alone": "text 0", "Takes": b"text 0"}
+    assert found == {
+        **{"Generic": b"text 0", "Takes": b"text 0"},
+        **dict.fromkeys(["Passes", "Alone", "Pops"], "text 0"),
+    }
 
 
 def test_classes_get_an_epath(dataset: Any) -> None:
@@ -845,8 +853,8 @@ def test_things_that_are_no_classes_of_datasets(dataset: Any) -> None:
     )
     path = dataset(f"__module__: {HERE}\n__class__: Plain\n")
     assert refusal(path, allow_imports=[HERE]) == (
-        f"{yaml}: {HERE}.Plain has no __init__(), which gets the path of the dataset and the entries "
-        "of dataset.yaml"
+        f"{yaml}: {HERE}.Plain has no __init__(), which gets the path of the dataset and the "
+        "entries of dataset.yaml"
     )
     path = dataset(chat("NUMBER"))
     assert refusal(path, allow_imports=[HERE]) == (
