@@ -14,10 +14,11 @@ import pathlib
 from typing import Any, Callable, Generic, Iterable, Mapping, TypeVar, Union
 
 from . import _core
+from ._epath import EPath
 from ._field_access import field_access, split_field_access
-from ._file_stores import WebdatasetFileStore
+from ._file_stores import JsonlFileStore, WebdatasetFileStore
 from ._prepare import JsonlPreparator, WebdatasetPreparator
-from ._sample import CrudeSample
+from ._sample import _OWN, CrudeSample
 from .decoder import SampleDecoder
 
 _T_sample = TypeVar("_T_sample", covariant=True)
@@ -25,8 +26,6 @@ _T_sample = TypeVar("_T_sample", covariant=True)
 PartFilter = Union[str, "list[str]", Callable[[str], bool]]
 
 DEFAULT_DECODER = SampleDecoder()
-
-_OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 
 
 class BaseCoreDatasetFactory(Generic[_T_sample]):
@@ -63,7 +62,8 @@ class BaseCoreDatasetFactory(Generic[_T_sample]):
         return {"type": type(self).__qualname__}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({os.fspath(self.path)!r})"
+        path = getattr(self, "path", None)
+        return f"{type(self).__name__}({'' if path is None else repr(os.fspath(path))})"
 
 
 class BaseWebdatasetFactory(BaseCoreDatasetFactory[_T_sample], WebdatasetPreparator):
@@ -99,7 +99,7 @@ class BaseWebdatasetFactory(BaseCoreDatasetFactory[_T_sample], WebdatasetPrepara
     ) -> None:
         if self.__sample_type__ is None:
             raise TypeError(f"{type(self).__name__} must define __sample_type__")
-        self.path = pathlib.Path(path) if isinstance(path, str) else path
+        self.path = _epath(path)
         self.paths = [self.path]
         self.split_part = split_part
         self.training = training
@@ -300,16 +300,75 @@ class CrudeWebdataset(DefaultDecoderWebdatasetFactory[CrudeSample]):
 class JoinedWebdatasetFactory(BaseCoreDatasetFactory[_T_sample]):
     """A join of datasets. Only a base class for type checks: joins are native."""
 
+    def as_file_store(self) -> Any:
+        raise NotImplementedError("a join has no file store: open those of its datasets")
+
 
 class CrudeJsonlDatasetFactory(BaseCoreDatasetFactory[CrudeSample], JsonlPreparator):
-    """A JSONL file. Prepares files, and is a base class for type checks: JSONL files are read
-    natively."""
+    """A JSONL file: prepares it, and opens it as a file store. Also a base class for type checks;
+    samples are read natively.
+
+    Args:
+        path: The file.
+        training: Accepted without effect, like the following.
+        worker_config: Accepted without effect.
+        shuffle_over_epochs: Accepted without effect.
+        parallel_shard_iters: Accepted without effect.
+        max_samples_per_sequence: Accepted without effect.
+        subset: Accepted without effect.
+        part_filter: Accepted without effect.
+    """
 
     __sample_type__ = CrudeSample
 
+    def __init__(
+        self,
+        path: Any,
+        *,
+        training: bool = False,
+        worker_config: Any = None,
+        shuffle_over_epochs: int | None = 1,
+        parallel_shard_iters: int | None = None,
+        max_samples_per_sequence: int | None = None,
+        subset: Any = None,
+        part_filter: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.path = _epath(path)
+        self.paths = [self.path]
+        self.training = training
+        self.worker_config = worker_config
+        self.shuffle_over_epochs = shuffle_over_epochs
+        self.parallel_shard_iters = parallel_shard_iters
+        self.max_samples_per_sequence = max_samples_per_sequence
+        self.subset = subset
+        self.part_filter = part_filter
+
+    def as_file_store(self) -> JsonlFileStore:
+        return JsonlFileStore(os.fspath(self.path))
+
 
 class DefaultCrudeJsonlDatasetFactory(CrudeJsonlDatasetFactory):
-    """As CrudeJsonlDatasetFactory."""
+    """As CrudeJsonlDatasetFactory.
+
+    Args:
+        path: The file.
+        subflavors: Labels of the samples.
+        **kwargs: Arguments of CrudeJsonlDatasetFactory. A decoder is accepted without effect.
+    """
+
+    def __init__(
+        self, path: Any, *, subflavors: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        kwargs.pop("decoder", None)
+        super().__init__(path, **kwargs)
+        self.subflavors = subflavors
+
+    def config(self) -> dict[str, Any]:
+        return {**super().config(), "subflavors": self.subflavors}
+
+
+def _epath(path: Any) -> Any:
+    return EPath(path) if isinstance(path, (str, pathlib.PurePath)) else path
 
 
 def plain_bytes(value: Any) -> Any:

@@ -6,11 +6,11 @@ import importlib
 import inspect
 import json
 import os
-import pathlib
 import typing
 from typing import Any, Callable, Sequence
 
 from . import _factories
+from ._epath import EPath
 from ._errors import InvalidArgumentError
 from ._factories import (
     BaseCoreDatasetFactory,
@@ -20,15 +20,23 @@ from ._factories import (
 )
 from ._imports import Permissions, is_own_module
 from ._prepare import MAIN_FOLDER_NAME
-from ._sample import CrudeSample, Sample
+from ._sample import _OWN, CrudeSample, Sample
 from .decoder import SampleDecoder
 
-_OWN = ("__key__", "__restore_key__", "__subflavors__", "__sources__")
 # Entries of dataset.yaml that are not about how samples are made.
 _OF_ORDER = (
     *("subflavors", "split_config", "shuffle_over_epochs", "max_samples_per_sequence"),
     "parallel_shard_iters",
 )
+# Arguments that Energon passes to the classes, which an entry of dataset.yaml must not replace.
+_NOT_ENTRIES = {
+    "path": "it is the folder of the dataset",
+    "split_part": "pass split_part to get_train_dataset() or get_val_dataset(), or set it in a "
+    "metadataset",
+    "training": "get_train_dataset() and get_val_dataset() determine it",
+    "worker_config": "pass it to get_train_dataset() or get_val_dataset()",
+    "subset": "set it for the dataset in a metadataset",
+}
 # Methods of Energon's classes that nothing would call.
 _NATIVE = ("build", "sample_filter", "shard_workers", "slice_workers", "_load_sample_raw")
 
@@ -115,13 +123,12 @@ class ForeignSamples:
     def _column_loader(self, column: Column) -> ColumnLoader:
         kind, entries = self._class_of(column)
         place = column["yaml_path"] or column["path"]
+        _check_entries(kind, entries, place)
         converted = {name: self._argument(kind, name, entries[name], column) for name in entries}
         more = {**self._arguments, "split_part": column["split_part"]}
         more["split_config"] = column["split_config"] or "split.yaml"
-        accepted = _parameters_of(kind)
-        more = {name: more[name] for name in more if accepted is None or name in accepted}
         try:
-            factory = kind(_path_for(kind, column["path"]), **{**more, **converted})
+            factory = _made(kind, _path_for(kind, column["path"]), more, converted)
         except Exception as error:
             raise InvalidArgumentError(
                 f"{place}: {_name_of(kind)} cannot be made: {type(error).__name__}: {error}"
@@ -137,6 +144,8 @@ class ForeignSamples:
         module, name = _classes_in(column["yaml"])[0]
         entries.pop("__module__", None)
         entries.pop("__class__", None)
+        if "tags" in entries:
+            entries["subflavors"] = entries.pop("tags")  # another name
         if not name:
             is_crude = "sample_type" not in entries
             return (CrudeWebdataset if is_crude else StandardWebdatasetFactory), entries
@@ -145,8 +154,18 @@ class ForeignSamples:
             kind = _own_class(name, place)
         else:
             kind = self._permissions.find(module, name, place)
+        if not isinstance(kind, type):
+            raise InvalidArgumentError(
+                f"{place}: expected {name} to be a dataset class with load_sample(), or a class of "
+                f"samples, found {kind!r}"
+            )
         if hasattr(kind, "load_sample"):
             return kind, entries
+        if entries.get("field_map") is None and entries.get("sample_loader") is None:
+            raise InvalidArgumentError(
+                f"{place}: {_name_of(kind)} has no load_sample(): define it for a dataset class; "
+                "for a class of samples add a field_map, or a sample_loader"
+            )
         return StandardWebdatasetFactory, {"sample_type": kind, **entries}
 
     def _argument(self, kind: Any, name: str, value: Any, column: Column) -> Any:
@@ -302,7 +321,7 @@ def _path_for(kind: Any, path: str) -> Any:
     """The path as the class expects it: for a class over the real package of Energon, its EPath."""
     if any(is_own_module(base.__module__) and base.__module__[0] == "m" for base in kind.__mro__):
         return importlib.import_module("megatron.energon.epathlib").EPath(path)
-    return pathlib.Path(path)
+    return EPath(path)
 
 
 def _name_of(kind: Any) -> str:
@@ -314,6 +333,29 @@ def _is_crude(sample_type: Any) -> bool:
     """Whether it is the class CrudeSample, also the one of the real package of Energon."""
     name = getattr(sample_type, "__qualname__", "")
     return name == "CrudeSample" and is_own_module(sample_type.__module__)
+
+
+def _check_entries(kind: Any, entries: dict[str, Any], place: str) -> None:
+    """Raises InvalidArgumentError for entries of dataset.yaml that could not have an effect, and a
+    class that takes none."""
+    if kind.__init__ is object.__init__ and kind.__new__ is object.__new__:
+        raise InvalidArgumentError(
+            f"{place}: {_name_of(kind)} has no __init__(), which gets the path of the dataset and "
+            "the entries of dataset.yaml"
+        )
+    found = [name for name in _NOT_ENTRIES if name in entries]
+    if found and _is_webdataset_class(kind):
+        raise InvalidArgumentError(
+            f"{place}: '{found[0]}' has no effect here; remove it: {_NOT_ENTRIES[found[0]]}"
+        )
+
+
+def _is_webdataset_class(kind: type) -> bool:
+    """Whether it derives from BaseWebdatasetFactory, also the one of the real package."""
+    return any(
+        base.__name__ == "BaseWebdatasetFactory" and is_own_module(base.__module__)
+        for base in kind.__mro__
+    )
 
 
 def _check(factory: Any, place: str) -> None:
@@ -342,12 +384,39 @@ def _merge_subflavors(factory: Any, subflavors: dict[str, Any]) -> None:
         factory.subflavors = dict(subflavors)
 
 
+def _made(kind: Any, path: Any, offered: dict[str, Any], entries: dict[str, Any]) -> Any:
+    """An object of the class, with the entries and those of the offered arguments that it accepts.
+    A class of the program that takes **kwargs gets all of them, as in Energon, unless it passes one
+    on to a base class that does not have it, such as the decoder."""
+    declared = _parameters_of(kind)
+    if declared is None:
+        return kind(path, **{**offered, **entries})
+    accepted = {name: offered[name] for name in offered if name in declared}
+    rest = [name for name in offered if name not in declared and name not in entries]
+    if rest and _is_overridden(kind, "__init__") and _takes_any(kind.__init__):
+        try:
+            return kind(path, **{**offered, **entries})
+        except TypeError as error:
+            if not any(f"unexpected keyword argument '{name}'" in str(error) for name in rest):
+                raise
+    return kind(path, **{**accepted, **entries})
+
+
 def _parameters_of(kind: Any) -> set[str] | None:
-    """The names of arguments that the class accepts; None means any."""
-    parameters = inspect.signature(kind.__init__).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return {parameter.name for parameter in parameters}
+    """The names of the arguments of the class and, if it passes others on by **kwargs, of the next
+    base class; None means any."""
+    names: set[str] = set()
+    for base in kind.__mro__[:-1]:
+        if "__init__" in vars(base):
+            names.update(inspect.signature(vars(base)["__init__"]).parameters)
+            if not _takes_any(vars(base)["__init__"]):
+                return names
+    return None
+
+
+def _takes_any(function: Any) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def _annotation_of(kind: Any, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import os
 import re
@@ -118,7 +119,21 @@ class Permissions:
                 f"{place} names the {kind} {name} of the module {module!r}, which must not be "
                 f"imported without your permission: pass allow_imports=[{module!r}], or {itself}"
             )
-        return _imported(module, name, place, kind)
+        found = _imported(module, name, place, kind)
+        origin = _origin_of(found)
+        is_given = self.allows_module(origin) or kind == "class" and is_own_module(origin)
+        if not origin and not self.allows_everything:
+            raise InvalidArgumentError(
+                f"{place} names the {kind} {name} of the module {module!r}, which does not define "
+                f"it: {itself}"
+            )
+        if not is_given and not self.allows_everything:
+            raise InvalidArgumentError(
+                f"{place} names the {kind} {name} of the module {module!r}, which imports it from "
+                f"{origin!r}, whose code must not be called without your permission: pass "
+                f"allow_imports=[{module!r}, {origin!r}], or {itself}"
+            )
+        return found
 
     def find_in_file(self, text: str, default_name: str, folder: str, place: str) -> Any:
         """The function that "file.py:name" names, which is relative to `folder`.
@@ -141,9 +156,18 @@ class Permissions:
                 f"without your permission: pass allow_imports=[{allowed!r}], or pass the function "
                 f"itself as sample_types={{{text!r}: {name}}}"
             )
-        found = getattr(_run_file(path, place), name, None)
+        code = _run_file(path, place)
+        found = getattr(code, name, None)
         if not callable(found):
             raise InvalidArgumentError(f"{place}: the file {path!r} has no function '{name}'")
+        origin = _origin_of(found)
+        if origin != code.__name__ and not self.allows_module(origin):
+            raise InvalidArgumentError(
+                f"{place} names the function {name} of the file {path!r}, which imports it from "
+                f"{origin!r}, whose code must not be called without your permission: pass "
+                f"allow_imports=[{origin!r}] as well, or pass the function itself as "
+                f"sample_types={{{text!r}: {name}}}"
+            )
         return found
 
 
@@ -159,18 +183,50 @@ def _is_module(text: str) -> bool:
 
 
 def _imported(module: str, name: str, place: str, kind: str) -> Any:
+    if not _is_module(module):
+        raise InvalidArgumentError(
+            f"{place} names the {kind} {name} of the module {module!r}, which is not the name of a "
+            "module, such as 'package.module'"
+        )
     try:
         found: Any = importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:
+        text = str(error) if isinstance(error, ImportError) else _text_of(error)
         raise InvalidArgumentError(
             f"{place} names the {kind} {name} of the module {module!r}, which cannot be imported: "
-            f"{error}"
+            f"{text}"
         ) from error
-    for part in name.split("."):
+    *classes, last = name.split(".")
+    for part in classes:
         found = getattr(found, part, None)
+        if isinstance(found, types.ModuleType):
+            raise InvalidArgumentError(
+                f"{place} names the {kind} {name} of the module {module!r}, but '{part}' is a "
+                f"module: write __module__: {found.__name__}"
+            )
+        if not isinstance(found, type):
+            break
+    found = getattr(found, last, None) if not classes or isinstance(found, type) else None
     if found is None:
         raise InvalidArgumentError(f"{place}: the module {module!r} has no {kind} '{name}'")
+    if not (isinstance(found, type) if kind == "class" else callable(found)):
+        raise InvalidArgumentError(
+            f"{place}: expected a {kind}, found {name} of the module {module!r}, which is of type "
+            f"{type(found).__name__}"
+        )
     return found
+
+
+def _origin_of(found: Any) -> str:
+    """The module that defines the class or function, or an empty string if it does not tell."""
+    while isinstance(found, functools.partial):
+        found = found.func
+    origin = getattr(found, "__module__", None)
+    return origin if isinstance(origin, str) else ""
+
+
+def _text_of(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 _files: dict[str, types.ModuleType] = {}
@@ -183,7 +239,7 @@ def _run_file(path: str, place: str) -> types.ModuleType:
         try:
             with open(real, "rb") as file:
                 code = compile(file.read(), real, "exec")
-        except OSError as error:
+        except (OSError, SyntaxError, ValueError) as error:
             raise InvalidArgumentError(f"{place} names the file {path!r}: {error}") from error
         name = f"energon_dataset_file_{len(_files)}"
         module = types.ModuleType(name)
@@ -191,8 +247,12 @@ def _run_file(path: str, place: str) -> types.ModuleType:
         sys.modules[name] = module  # dataclasses look for their module
         try:
             exec(code, vars(module))
-        except BaseException:
+        except BaseException as error:
             del sys.modules[name]
-            raise
+            if not isinstance(error, Exception):
+                raise
+            raise InvalidArgumentError(
+                f"{place} names the file {path!r}, which cannot be run: {_text_of(error)}"
+            ) from error
         _files[real] = module
     return _files[real]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
 import pickle
 import shutil
 import subprocess
+import sys
 from typing import Any, Optional
 
 import numpy
@@ -18,6 +20,7 @@ from test_cookers import PROGRAM, npy, png, prepare
 
 import energon_cpp as energon
 from energon_cpp import _imports
+from energon_cpp.epathlib import EPath
 from energon_cpp.flavors import (
     BaseWebdatasetFactory,
     CrudeWebdataset,
@@ -164,6 +167,10 @@ def chat(class_name: str = "ChatWebdataset", more: str = "") -> str:
         f"__module__: {HERE}\n__class__: {class_name}\n"
         f"field_map: {{imgs: jpgs, conversation: conversation.json}}\n{more}"
     )
+
+
+def crude(part_filter: str) -> str:
+    return f"__module__: megatron.energon\n__class__: CrudeWebdataset\npart_filter: {part_filter}\n"
 
 
 TYPED = f"""
@@ -559,6 +566,128 @@ def test_metadata_cannot_call_functions_of_the_package(
     assert _imports._everywhere == []
 
 
+@pytest.fixture
+def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a module that can be imported: `module("name", "code")` is its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name: str, code: str) -> str:
+        path = tmp_path.joinpath(*name.split(".")).with_suffix(".py")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+        for known in [one for one in sys.modules if one.split(".")[0] == name.split(".")[0]]:
+            monkeypatch.delitem(sys.modules, known)
+        importlib.invalidate_caches()
+        return name
+
+    return write
+
+
+def test_metadata_cannot_call_what_an_allowed_module_imports(
+    dataset: Any, module: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_imports, "_everywhere", [])
+    name = module(
+        "imports_os",
+        "import functools\nimport os\nimport subprocess\nfrom subprocess import Popen\n"
+        "from os import system\nfrom energon_cpp import allow_imports\n"
+        "part = functools.partial(system)\nclass Own:\n    run = system\n    os = os\n",
+    )
+    mark = tmp_path / "was run"
+    names = ["os.system", "system", "subprocess.Popen", "Popen", "Own.run", "Own.os.system", "part"]
+    names += ["__builtins__.eval", "__loader__.load_module", "__class__", "allow_imports"]
+    names += ["os", "Own.__init__", "Own.__class__", "Own.__subclasses__", "Own.mro"]
+    for kind in ("class", "function"):
+        for found in names:
+            text = f"{{__module__: {name}, __{kind}__: {found}, command: touch '{mark}'}}"
+            for key in ("decoder", "sample_type"):
+                yaml = dataset(chat(more=f"{key}: {text}\n"))
+                given: dict[str, Any] = {"sample_types": {"ChatWebdataset": ChatWebdataset}}
+                text_of_error = refusal(yaml, allow_imports=[name], **given)
+                assert text_of_error.startswith(f"{yaml}/.nv-meta/dataset.yaml"), text_of_error
+                assert "cannot be made" not in text_of_error, text_of_error
+    assert not mark.exists() and _imports._everywhere == []
+    yaml = dataset(chat().replace(f"{HERE}", name).replace("ChatWebdataset", "Popen"))
+    assert refusal(yaml, allow_imports=[name]) == (
+        f"{yaml}/.nv-meta/dataset.yaml names the class Popen of the module '{name}', which imports "
+        "it from 'subprocess', whose code must not be called without your permission: pass "
+        f"allow_imports=['{name}', 'subprocess'], or pass the class itself as "
+        "sample_types={'Popen': Popen}"
+    )
+    yaml = dataset(chat().replace(f"{HERE}", name).replace("ChatWebdataset", "os.system"))
+    assert "but 'os' is a module: write __module__: os" in refusal(yaml, allow_imports="*")
+
+
+def test_files_cannot_pass_functions_that_they_import(dataset: Any) -> None:
+    path = dataset(crude("imports.py:system"))
+    file = pathlib.Path(path) / ".nv-meta" / "imports.py"
+    file.write_text("from os import system\n")
+    assert "which imports it from 'posix', whose code must not" in refusal(
+        path, allow_imports=[path]
+    )
+    file.with_name("other.py").write_text(
+        "import functools\ndef keeps(all, part): return all\n"
+        "system = functools.partial(keeps, True)\n"
+    )
+    path = dataset(crude("other.py:system"))
+    with opened(path, batch_size=None, allow_imports=[path]) as loader:
+        assert "txt" in take(loader, 1)[0]
+
+
+def test_allowed_packages_may_import_from_themselves(dataset: Any, module: Any) -> None:
+    module(
+        "reexports.inner",
+        f"from {HERE} import ChatWebdataset\nclass Chat(ChatWebdataset):\n    pass\n",
+    )
+    module(
+        "reexports.__init__",
+        "from .inner import Chat, ChatWebdataset\n"
+        "from energon_cpp.flavors import CrudeWebdataset\n"
+        "class Outer:\n    Inner = Chat\n",
+    )
+
+    def text(name: str) -> str:
+        return chat(name).replace(HERE, "reexports")
+
+    for name in ("Chat", "Outer.Inner"):
+        with opened(dataset(text(name)), allow_imports=["reexports"]) as loader:
+            assert type(take(loader, 1)[0]) is ChatSample
+    path = dataset("__module__: reexports\n__class__: CrudeWebdataset\n")
+    with opened(path, batch_size=None, allow_imports=["reexports"]) as loader:
+        assert type(take(loader, 1)[0]) is energon.CrudeSample
+    path = dataset(text("ChatWebdataset"))
+    assert f"which imports it from '{HERE}'" in refusal(path, allow_imports=["reexports"])
+    with opened(path, allow_imports=["reexports", HERE]) as loader:
+        assert type(take(loader, 1)[0]) is ChatSample
+    path = dataset(text("inner.Chat"))
+    assert "'inner' is a module: write __module__: reexports.inner" in refusal(
+        path, allow_imports=["reexports"]
+    )
+
+
+def test_modules_and_files_that_fail(dataset: Any, module: Any) -> None:
+    name = module("raises_key_error", "{}['missing']\n")
+    path = dataset(chat().replace(HERE, name))
+    yaml = f"{path}/.nv-meta/dataset.yaml"
+    assert refusal(path, allow_imports=[name]) == (
+        f"{yaml} names the class ChatWebdataset of the module '{name}', which cannot be imported: "
+        "KeyError: 'missing'"
+    )
+    path = dataset(chat().replace(HERE, "../okmod"))
+    assert refusal(path, allow_imports="*") == (
+        f"{yaml} names the class ChatWebdataset of the module '../okmod', which is not the name of "
+        "a module, such as 'package.module'"
+    )
+    path = dataset(crude("fails.py:f"))
+    file = pathlib.Path(path) / ".nv-meta" / "fails.py"
+    file.write_text("{}['missing']\n")
+    assert refusal(path, allow_imports=[path]) == (
+        f"{yaml} names the file '{file}', which cannot be run: KeyError: 'missing'"
+    )
+    file.write_text("def f(:\n")
+    assert refusal(path, allow_imports=[path]).startswith(f"{yaml} names the file '{file}': ")
+
+
 def test_arguments_may_be_objects(dataset: Any) -> None:
     decoder = "{__module__: megatron.energon, __class__: SampleDecoder, image_decode: rgb8}"
     path = dataset(TYPED + f"decoder: {decoder}\n")
@@ -611,6 +740,135 @@ def test_classes_that_cannot_be_used(dataset: Any) -> None:
         opened(dataset(chat()), sample_types={"ChatWebdataset": 3})
     with pytest.raises(TypeError, match="allow_imports must list names"):
         opened(dataset(chat()), allow_imports=[3])
+
+
+REFUSED = {
+    "subset: {range: [0%, 50%]}": "set it for the dataset in a metadataset",
+    "split_part: val": (
+        "pass split_part to get_train_dataset() or get_val_dataset(), or set it in a metadataset"
+    ),
+    "path: elsewhere": "it is the folder of the dataset",
+    "training: false": "get_train_dataset() and get_val_dataset() determine it",
+    "worker_config: 3": "pass it to get_train_dataset() or get_val_dataset()",
+}
+
+
+@pytest.mark.parametrize("entry", REFUSED)
+def test_entries_without_effect(dataset: Any, entry: str) -> None:
+    path = dataset(chat(more=f"{entry}\n"))
+    name = entry.partition(":")[0]
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{path}/.nv-meta/dataset.yaml: '{name}' has no effect here; remove it: {REFUSED[entry]}"
+    )
+    path = dataset(f"{TYPED}{entry}\n")  # refused natively
+    assert f"{name} is not a known key" in refusal(path, allow_imports=[HERE])
+
+
+def test_tags_are_subflavors(dataset: Any) -> None:
+    for text in (chat(), TYPED):
+        path = dataset(text + "tags: {kind: tagged}\n")
+        with opened(path, batch_size=None, allow_imports=[HERE]) as loader:
+            assert take(loader, 1)[0].__subflavors__ == {"kind": "tagged"}
+            state = loader.save_state_rank()
+        path = dataset(text + "subflavors: {kind: tagged}\n")
+        with opened(path, batch_size=None, allow_imports=[HERE]) as loader:
+            loader.restore_state_rank(state)
+
+
+def test_the_decoder_is_passed_to_classes_that_take_it(dataset: Any) -> None:
+    class Generic(DefaultGenericWebdatasetFactory[PlainText]):
+        __sample_type__ = PlainText
+
+    class Passes(BaseWebdatasetFactory[PlainText]):
+        __sample_type__ = PlainText
+
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            kwargs.pop("field_map")
+            super().__init__(path, **kwargs)
+            assert self.split_part == "train" and self.worker_config is not None
+
+        def load_sample(self, sample: dict[str, Any]) -> PlainText:
+            return PlainText(sample["__key__"], sample["txt"].decode())
+
+    class Alone:
+        __sample_type__ = PlainText
+
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            assert isinstance(kwargs["decoder"], energon.SampleDecoder)
+
+        def load_sample(self, sample: dict[str, Any]) -> PlainText:
+            return PlainText(sample["__key__"], sample["txt"].decode())
+
+    class Takes(DefaultDecoderWebdatasetFactory[PlainText]):
+        __sample_type__ = PlainText
+
+        def __init__(self, path: Any, *, decoder: Any, **kwargs: Any) -> None:
+            super().__init__(path, decoder=None, **kwargs)
+
+    class Pops(Passes):
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            assert isinstance(kwargs.pop("decoder"), energon.SampleDecoder)
+            super().__init__(path, **kwargs)
+
+    found = {}
+    for kind in (Generic, Passes, Alone, Takes, Pops):
+        path = dataset("__class__: Kind\nfield_map: {text: txt}\n")
+        with opened(path, batch_size=None, sample_types={"Kind": kind}) as loader:
+            found[kind.__name__] = take(loader, 1)[0].text
+    assert found == {
+        **{"Generic": b"text 0", "Takes": b"text 0"},
+        **dict.fromkeys(["Passes", "Alone", "Pops"], "text 0"),
+    }
+
+
+def test_classes_get_an_epath(dataset: Any) -> None:
+    seen: list[Any] = []
+
+    class Looks(ChatWebdataset):
+        def __init__(self, path: Any, **kwargs: Any) -> None:
+            super().__init__(path, **kwargs)
+            seen.extend([path, self.path, self.paths[0]])
+
+    path = dataset(chat("Looks"))
+    with opened(path, sample_types={"Looks": Looks}):
+        assert seen == [EPath(path)] * 3
+        assert [str(one.local_path()) for one in seen] == [one.url for one in seen] == [path] * 3
+        assert seen[1].display_name == "first"
+
+
+class Plain:
+    def load_sample(self, sample: dict[str, Any]) -> Any:
+        return sample
+
+
+NUMBER = 3
+
+
+def test_things_that_are_no_classes_of_datasets(dataset: Any) -> None:
+    path = dataset(f"__module__: {HERE}\n__class__: NumberedText\n")
+    yaml = f"{path}/.nv-meta/dataset.yaml"
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{yaml}: {HERE}.NumberedText has no load_sample(): define it for a dataset class; for a "
+        "class of samples add a field_map, or a sample_loader"
+    )
+    path = dataset(f"__module__: {HERE}\n__class__: Plain\n")
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{yaml}: {HERE}.Plain has no __init__(), which gets the path of the dataset and the "
+        "entries of dataset.yaml"
+    )
+    path = dataset(chat("NUMBER"))
+    assert refusal(path, allow_imports=[HERE]) == (
+        f"{yaml}: expected a class, found NUMBER of the module '{HERE}', which is of type int"
+    )
+    path = dataset(chat("join").replace(HERE, "os.path"))
+    assert refusal(path, allow_imports="*") == (
+        f"{yaml}: expected a class, found join of the module 'os.path', which is of type function"
+    )
+    path = dataset(chat("NUMBER"))
+    assert refusal(path, sample_types={"NUMBER": len}) == (
+        f"{yaml}: expected NUMBER to be a dataset class with load_sample(), or a class of samples, "
+        "found <built-in function len>"
+    )
 
 
 def test_failures_name_the_sample(dataset: Any, num_workers: int) -> None:
@@ -688,6 +946,24 @@ def test_base_classes() -> None:
     assert isinstance(raw_only, DefaultGenericWebdatasetFactory)
     with pytest.raises(NotImplementedError, match="get_train_dataset"):
         old.build()
+
+
+def test_classes_of_jsonl_files_and_joins(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "one"}\n{"text": "two"}\n')
+    energon.CrudeJsonlDatasetFactory.prepare_dataset(file)
+    for kind in (energon.CrudeJsonlDatasetFactory, energon.DefaultCrudeJsonlDatasetFactory):
+        made = kind(file, training=True, worker_config=config())
+        store = made.as_file_store()
+        assert isinstance(store, energon.cache.JsonlFileStore) and store.get_path() == str(file)
+        assert json.loads(bytes(store.get("1.json"))) == {"text": "two"}
+        assert repr(made) == f"{kind.__name__}({str(file)!r})" and made.path.name == "a.jsonl"
+    labeled = energon.DefaultCrudeJsonlDatasetFactory(file, subflavors={"a": 1}, decoder=None)
+    assert labeled.config()["subflavors"] == {"a": 1}
+    join = energon.JoinedWebdatasetFactory[Any]()
+    assert repr(join) == "JoinedWebdatasetFactory()"
+    with pytest.raises(NotImplementedError, match="a join has no file store"):
+        join.as_file_store()
 
 
 def test_large_parts_are_bytes(tmp_path: pathlib.Path) -> None:
