@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -195,7 +196,10 @@ def _warn_of_misspelled(encoder: Encoder) -> None:
     """Warns about methods whose name is nearly that of a function, because nothing calls them."""
     known = [name for name in vars(TaskEncoder) if not name.startswith("_")]
     for name in {name for cls in type(encoder).__mro__ for name in vars(cls)}:
-        if name.startswith("_") or name in known or not callable(getattr(encoder, name, None)):
+        if name.startswith("_") or name in known:
+            continue
+        found = inspect.getattr_static(encoder, name, None)  # runs no property
+        if not callable(found) and not isinstance(found, (classmethod, staticmethod)):
             continue
         if meant := similar_name(name, known, 0.9):
             warn(f"{type(encoder).__name__}.{name} is never called; did you mean '{meant}'?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import functools
 import inspect
 import pathlib
 import pickle
@@ -332,6 +333,25 @@ def test_a_misspelled_function_of_an_encoder_is_a_warning(texts: str) -> None:
         with pytest.raises(AttributeError) as raised:
             getattr(energon, wrong)
         assert raised.value.name == wrong and raised.value.obj is energon  # Python suggests names
+
+
+def test_properties_of_an_encoder_are_not_read(texts: str) -> None:
+    class Encoder(energon.DefaultTaskEncoder):
+        @functools.cached_property
+        def model(self) -> Any:
+            raise RuntimeError("loaded in the trainer")
+
+        @property
+        def encode_sampel(self) -> Any:
+            raise RuntimeError("read in the trainer")
+
+        @classmethod
+        def encode_batc(cls, batch: Any) -> Any:
+            return batch
+
+    with pytest.warns(UserWarning, match="encode_batc is never called") as caught:
+        val(texts, task_encoder=Encoder())
+    assert len(caught) == 1
 
 
 # --- Indices ---
