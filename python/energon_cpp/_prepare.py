@@ -80,7 +80,8 @@ class WebdatasetPreparator:
             raise UnsupportedError(f"{name}=True is not supported: all files are written at once, "
                                    "and shards are never changed")  # fmt: skip
         if isinstance(paths, (str, bytes, os.PathLike)):
-            raise TypeError(f"paths must be a list of shards or brace patterns: {[os.fsdecode(paths)]}")
+            listed = [os.fsdecode(paths)]
+            raise TypeError(f"paths must be a list of shards or brace patterns: {listed}")
         _check_names(split_parts_patterns if split_parts_ratio is None else split_parts_ratio)
         shards = [shard for path in paths for shard in _core.expand_braces(path, False)]
         if split_parts_ratio is not None:

@@ -230,6 +230,24 @@ def test_old_options_mean_what_they_mean_in_energon(texts: str) -> None:
         assert val(texts, auto_decode=False, image_decode="pil").task_encoder.decoder is None
 
 
+def test_refused_options_leave_the_encoder_unchanged(texts: str) -> None:
+    class Encoder(energon.DefaultTaskEncoder):
+        pass
+
+    old: Any
+    decoder = Encoder.decoder
+    with pytest.raises(TypeError, match=r"an object, not a class: Encoder\(\)"):
+        train(texts, task_encoder=Encoder, auto_decode=False)
+    assert Encoder.decoder is decoder
+    for old in ({"auto_decode": False}, {"image_decode": "pil"}):
+        encoder: Any = Encoder()
+        for refused in ({"bach": 1}, {"subflavors": 1}, {"on_error": "x"}):
+            with warnings.catch_warnings(), pytest.raises((TypeError, ValueError)):
+                warnings.simplefilter("ignore")
+                train(texts, task_encoder=encoder, **old, **refused)
+            assert encoder.decoder is decoder
+
+
 def prepared(folder: pathlib.Path, program: str) -> str:
     import subprocess
 
@@ -424,6 +442,7 @@ class Draws(energon.DefaultTaskEncoder):
 
 def test_functions_called_by_hand_are_seeded(activated: energon.WorkerConfig) -> None:
     assert energon.WorkerConfig.active_worker_config is activated
+    assert config().active_worker_config is activated.active_worker_config is activated
     encoder = Draws()
     assert encoder.current_batch_index == encoder.current_sample_index == 10
     before = random.getstate()
@@ -454,8 +473,9 @@ def test_tests_may_set_the_active_configuration(monkeypatch: pytest.MonkeyPatch)
     assert Draws().encode_sample("x") != unseeded
     monkeypatch.setattr(energon.WorkerConfig, "active_worker_config", Fake(), raising=False)
     assert Draws().encode_sample("x") == Draws().encode_sample("x") != unseeded
+    assert isinstance(config().active_worker_config, Fake)
     monkeypatch.undo()
-    assert energon.WorkerConfig.active_worker_config is None
+    assert energon.WorkerConfig.active_worker_config is config().active_worker_config is None
 
 
 def test_seeds_of_workers() -> None:
