@@ -11,6 +11,7 @@ import pathlib
 import pickle
 import pickletools
 import random
+import re
 import types
 import warnings
 from typing import Any, Iterator
@@ -176,6 +177,33 @@ def test_wrappers_refuse_what_they_cannot_wrap(texts: str) -> None:
         RepeatDataset(val(texts), repeats=-0.5)
     with pytest.raises(TypeError, match=r"RepeatDataset\(\) got.*'repeat'; did you mean 'repeats'"):
         RepeatDataset(val(texts), repeat=3)  # type: ignore[call-arg]
+    wrong: Any
+    for wrong in (2.5, True, "3", None):
+        with pytest.raises(TypeError, match=f"length must be a whole number, not {wrong!r}"):
+            LimitDataset(val(texts), wrong)
+    with pytest.raises(ValueError, match=f"length must be at most {2**63 - 1}, not {2**63}"):
+        LimitDataset(val(texts), 2**63)
+    assert LimitDataset(val(texts), numpy.int32(3)).length == 3  # type: ignore[arg-type]
+    for wrong in (True, "3", [1]):
+        text = f"repeats must be a number or None, not {wrong!r}"
+        with pytest.raises(TypeError, match=re.escape(text)):
+            RepeatDataset(val(texts), repeats=wrong)
+    for wrong in (float("inf"), 1e16, 10**400):
+        with pytest.raises(ValueError, match="repeats must be at most 1e15.*None.*not "):
+            RepeatDataset(val(texts), repeats=wrong)
+    with pytest.raises(ValueError, match="repeats must be at least 0.*not nan"):
+        RepeatDataset(val(texts), repeats=float("nan"))
+    assert RepeatDataset(val(texts), repeats=numpy.float32(1.5)).repeats == 1.5  # type: ignore[arg-type]
+
+
+def test_values_are_checked_where_they_are_given(texts: str) -> None:
+    for wrong in (0, -1, 65537):
+        for make in (train, val):
+            text = f"samples_per_call is {wrong}, expected 1 to 65536"
+            with pytest.raises(ValueError, match=text):
+                make(texts, samples_per_call=wrong)
+    with pytest.raises(TypeError, match="sample_type must be a class, not 'x'"):
+        val(texts, sample_type="x")
 
 
 # --- Lengths ---
