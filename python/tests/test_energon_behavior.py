@@ -550,6 +550,7 @@ def test_pickled_states_are_dicts(texts: str, num_workers: int) -> None:
         assert keys(take(loader, 5)) == rest
         with pytest.raises(TypeError, match="not a OrderedDict|not a dict"):
             loader.restore_state_global(again)
+    assert bytes(again["energon_cpp.state"]) == bytes(state)
     assert energon.JobState.merge([again]) == energon.JobState.merge([state])
     assert energon.rescale_states([again], config(num_workers)) == state
 
@@ -570,6 +571,9 @@ def test_the_classes_of_energons_states(texts: str) -> None:
     with loader_of(texts) as loader:
         with pytest.raises(TypeError, match="a SavableDataLoaderState of Energon, not a int"):
             loader.restore_state_rank(3)
+        empty = dataclasses.replace(state, worker_states=[])
+        with pytest.raises(ValueError, match="worker_states of the state is empty: expected one for"):
+            loader.restore_state_rank(empty)
 
 
 # --- Sources, and comparison by value ---
