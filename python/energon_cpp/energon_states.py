@@ -31,6 +31,9 @@ def import_energon_state(
     batch (packing, groups, generators, encode_samples), all earlier batches are made again.
     Otherwise, no data is read and no function is called.
 
+    With encode_samples, which reads ahead, pass functions_skip=False, or a `dataset` that has
+    samples_per_call=1; the loader's may have more. Else the import is a StateMismatchError.
+
     Args:
         dataset: Made as in that job, with its task encoder, number of workers and world size.
         files: Files that torch.save() or pickle.dump() wrote: the states from save_state_rank() of
