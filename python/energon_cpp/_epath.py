@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
+import re
 from typing import IO, Any, Iterator, Literal, Union, overload
 
 from ._errors import UnsupportedError
 
 #: The profile of local paths: `msc://__filesystem__/data` is `/data`.
 DEFAULT_PROFILE_NAME = "__filesystem__"
+
+_ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
 
 AnyPath = Union[str, "os.PathLike[str]"]
 
@@ -73,7 +76,7 @@ class EPath:
 
     def __truediv__(self, other: AnyPath) -> EPath:
         text = os.fspath(other)
-        is_whole = isinstance(other, str) and "://" in text
+        is_whole = isinstance(other, str) and _ADDRESS.match(text)
         return EPath(text if is_whole else os.path.join(self.internal_path, text))
 
     def __fspath__(self) -> str:
@@ -94,6 +97,8 @@ class EPath:
         return isinstance(other, EPath) and self.internal_path == other.internal_path
 
     def __lt__(self, other: EPath) -> bool:
+        if not isinstance(other, EPath):
+            return NotImplemented
         return self.internal_path < other.internal_path
 
     def __hash__(self) -> int:
@@ -203,9 +208,9 @@ class EPath:
 
 def _local_part(path: str) -> str:
     """The path without the scheme of a local file."""
-    scheme, mark, rest = path.partition("://")
-    if not mark:
+    if not _ADDRESS.match(path):
         return path
+    scheme, _, rest = path.partition("://")
     if scheme == "file":
         return rest
     profile, _, inner = rest.partition("/")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
-import warnings
 from typing import Any, Callable, Iterator, Sequence
 
 from . import _core
 from ._epath import AnyPath
 from ._errors import UnsupportedError
 from ._shard_paths import path_text
+from ._warnings import warn
 from .media import MediaFilterConfig
 
 # Names of files in a prepared dataset.
@@ -60,7 +61,7 @@ class WebdatasetPreparator:
             shuffle_seed: Seed with which the shards are shuffled before they are divided by ratio;
                 None keeps their order.
             progress_fn: Called with an iterator and the number of shards; the iterator that it
-                returns is advanced for each shard.
+                returns is advanced for each shard, and to its end after the last one.
             workers: Number of threads, at most 16.
             tar_index_only: Not supported.
             media_filter: Parts whose media metadata is stored.
@@ -78,6 +79,10 @@ class WebdatasetPreparator:
             name = "tar_index_only" if tar_index_only else "fix_duplicates"
             raise UnsupportedError(f"{name}=True is not supported: all files are written at once, "
                                    "and shards are never changed")  # fmt: skip
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            listed = [os.fsdecode(paths)]
+            raise TypeError(f"paths must be a list of shards or brace patterns: {listed}")
+        _check_names(split_parts_patterns if split_parts_ratio is None else split_parts_ratio)
         shards = [shard for path in paths for shard in _core.expand_braces(path, False)]
         if split_parts_ratio is not None:
             split = _split_by_ratio(shards, split_parts_ratio, shuffle_seed)
@@ -91,6 +96,8 @@ class WebdatasetPreparator:
         found, problems = _core.prepare_shards(
             folder, shards, split, split_config, threads, lambda _: next(progress, None)
         )
+        for _ in progress:  # to its end: what follows a generator's loop runs, too
+            pass
         _warn(problems)
         if media_filter is not None:
             _add_media(folder, media_filter, workers)
@@ -141,6 +148,13 @@ def prepare_filesystem_dataset(
     return _add_media(path_text(root_path), media_filter, workers)
 
 
+def _check_names(parts: Sequence[tuple[str, Any]] | None) -> None:
+    names = [name for name, _ in parts or ()]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"part '{name}' is named twice: name each part once")
+
+
 def _split_by_ratio(
     shards: list[str], ratios: Sequence[tuple[str, float]], seed: int | None
 ) -> list[tuple[str, list[str]]]:
@@ -164,11 +178,17 @@ def _split_by_ratio(
 
 
 def _matching(shards: list[str], part: str, pattern: str) -> list[str]:
-    patterns = [re.compile(text) for text in _core.expand_braces(pattern, True)]
+    try:
+        patterns = [re.compile(text) for text in _core.expand_braces(pattern, True)]
+    except re.error as error:
+        raise ValueError(
+            f"split pattern '{pattern}' of part '{part}' is not valid: {error}; it is a regular "
+            "expression, not a glob"
+        ) from error
     names = [name for name in shards if any(one.match(name) for one in patterns)]
     if not names:
-        _warn([f"split pattern '{pattern}' of part '{part}' matches none of the {len(shards)} "
-               "shards; it is a regular expression, not a glob"])  # fmt: skip
+        warn(f"split pattern '{pattern}' of part '{part}' matches none of the {len(shards)} "
+             "shards; it is a regular expression, not a glob")  # fmt: skip
     return names
 
 
@@ -180,4 +200,4 @@ def _add_media(path: str, media_filter: MediaFilterConfig, workers: int) -> int:
 
 def _warn(problems: Sequence[str]) -> None:
     for problem in problems:
-        warnings.warn(problem, stacklevel=3)
+        warn(problem)

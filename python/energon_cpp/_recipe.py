@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -137,6 +138,7 @@ def make_recipe(
     if isinstance(path, dict):
         raise TypeError("a metadataset cannot be a dict: write it to a YAML file and pass its path")
     encoder = task_encoder or DefaultTaskEncoder()
+    check_is_object(encoder)
     decoder: Any = encoder.decoder
     if decoder is not None and not isinstance(decoder, SampleDecoder):
         raise TypeError(f"decoder must be a SampleDecoder or None, not a {type(decoder).__name__}")
@@ -175,12 +177,15 @@ def _decoding(encoder: Encoder) -> dict[str, Any]:
     return options | {"lists_numbers": encoder._as_energon}
 
 
+def check_is_object(encoder: Any) -> None:
+    if isinstance(encoder, type):
+        raise TypeError(f"task_encoder must be an object, not a class: {encoder.__name__}()")
+
+
 def _check_hooks(encoder: Encoder) -> None:
     """Raises TypeError for hooks of Energon that nothing would call."""
     hooks: tuple[str, ...] = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
     hooks += ("build_train_datasets", "build_val_datasets")
-    if isinstance(encoder, type):
-        raise TypeError(f"task_encoder must be an object, not a class: {encoder.__name__}()")
     found = [name for name in hooks if hasattr(encoder, name)]
     if found:
         raise TypeError(
@@ -195,7 +200,10 @@ def _warn_of_misspelled(encoder: Encoder) -> None:
     """Warns about methods whose name is nearly that of a function, because nothing calls them."""
     known = [name for name in vars(TaskEncoder) if not name.startswith("_")]
     for name in {name for cls in type(encoder).__mro__ for name in vars(cls)}:
-        if name.startswith("_") or name in known or not callable(getattr(encoder, name, None)):
+        if name.startswith("_") or name in known:
+            continue
+        found = inspect.getattr_static(encoder, name, None)  # runs no property
+        if not callable(found) and not isinstance(found, (classmethod, staticmethod)):
             continue
         if meant := similar_name(name, known, 0.9):
             warn(f"{type(encoder).__name__}.{name} is never called; did you mean '{meant}'?")

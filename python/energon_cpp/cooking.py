@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import inspect
 from typing import Any, Callable, TypeVar
 
@@ -139,8 +138,9 @@ def _seed_by_hand() -> int | None:
     config = None if _core.active_call() is not None else WorkerConfig.active_worker_config
     if config is None:
         return None
-    text = f"{config.worker_seed()}|{config.active_worker_sample_index}"
-    return int.from_bytes(hashlib.sha1(text.encode()).digest()[:4], "big")
+    from .rng import SystemRng  # rarely needed
+
+    return SystemRng.get_seed_from_args(config.worker_seed(), config.active_worker_sample_index)
 
 
 def get_stateless(fn: Callable[..., Any]) -> bool:

@@ -18,6 +18,9 @@ from .metadataset import DatasetSource, sources_of
 from .worker_config import WorkerConfig
 
 
+_MOST_SAMPLES_PER_CALL = 65536
+
+
 class Dataset:
     """Data, options and functions for a loader. Returned by get_train_dataset(), get_val_dataset()
     and get_val_datasets(). Several loaders may use it."""
@@ -338,6 +341,8 @@ def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
     """Returns the dataset. Raises TypeError if some of its samples are not of this class."""
     if sample_type is None:
         return dataset
+    if not isinstance(sample_type, type):
+        raise TypeError(f"sample_type must be a class, not {sample_type!r}")
     recipe = dataset._recipe
     for leaf, name in enumerate(dataset._pipeline.sample_types, start=recipe.leaf or 0):
         found = getattr(native_types, name) if name else CrudeSample
@@ -364,6 +369,10 @@ def _common_options(
 ) -> dict[str, Any]:
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
+    if isinstance(samples_per_call, int) and not 1 <= samples_per_call <= _MOST_SAMPLES_PER_CALL:
+        raise ValueError(
+            f"samples_per_call is {samples_per_call}, expected 1 to {_MOST_SAMPLES_PER_CALL}"
+        )
     return {
         "batch_size": batch_size,
         "remainder": "drop" if drop_last else "smaller-batch",

@@ -28,8 +28,11 @@ def import_energon_state(
 
     Energon's workers keep their state once a minute. With functions_skip, the batches that they
     delivered since then are made again, in this process. If functions decide which samples are in a
-    batch (packing, groups, generators), all earlier batches are made again. Otherwise, no data is
-    read and no function is called.
+    batch (packing, groups, generators, encode_samples), all earlier batches are made again.
+    Otherwise, no data is read and no function is called.
+
+    With encode_samples, which reads ahead, pass functions_skip=False, or a `dataset` that has
+    samples_per_call=1; the loader's may have more. Else the import is a StateMismatchError.
 
     Args:
         dataset: Made as in that job, with its task encoder, number of workers and world size.
@@ -64,6 +67,11 @@ def import_rank_state(dataset: Dataset, state: Any) -> LoaderState:
         raise TypeError(
             "a state must be what save_state_rank() or state_dict() returned, the bytes of a state "
             f"file or a SavableDataLoaderState of Energon, not a {type(state).__name__}"
+        )
+    if not state.worker_states:
+        raise ValueError(
+            "worker_states of the state is empty: expected one for each worker, and one for "
+            "num_workers=0"
         )
     form = {
         "next_worker_id": state.next_worker_id,

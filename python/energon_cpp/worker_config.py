@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import _core, _process
 from ._explained_options import checks_fields
@@ -30,7 +30,8 @@ class _Active:
 class _WorkerConfigType(type):
     @property
     def active_worker_config(cls) -> Any:
-        """In a function of a task encoder, the configuration of its worker; elsewhere None."""
+        """In a function of a task encoder, the configuration of its worker; elsewhere None. Objects
+        have it, too."""
         active = _core.active_call()
         return _Active.config if active is None else active[0]
 
@@ -43,9 +44,21 @@ class _WorkerConfigType(type):
         _Active.config = None
 
 
+class _OfObjects:
+    """A base class, so that WorkerConfig itself can be patched by tests."""
+
+    if TYPE_CHECKING:
+        active_worker_config: ClassVar[Any]
+    else:
+
+        @property
+        def active_worker_config(self):
+            return WorkerConfig.active_worker_config
+
+
 @checks_fields
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WorkerConfig(metaclass=_WorkerConfigType):
+class WorkerConfig(_OfObjects, metaclass=_WorkerConfigType):
     """The rank, the number of ranks and the number of workers, which affect the order of samples.
 
     Args:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
+import functools
 import inspect
 import pathlib
 import pickle
 import pickletools
 import random
+import re
 import types
 import warnings
 from typing import Any, Iterator
@@ -175,6 +177,33 @@ def test_wrappers_refuse_what_they_cannot_wrap(texts: str) -> None:
         RepeatDataset(val(texts), repeats=-0.5)
     with pytest.raises(TypeError, match=r"RepeatDataset\(\) got.*'repeat'; did you mean 'repeats'"):
         RepeatDataset(val(texts), repeat=3)  # type: ignore[call-arg]
+    wrong: Any
+    for wrong in (2.5, True, "3", None):
+        with pytest.raises(TypeError, match=f"length must be a whole number, not {wrong!r}"):
+            LimitDataset(val(texts), wrong)
+    with pytest.raises(ValueError, match=f"length must be at most {2**63 - 1}, not {2**63}"):
+        LimitDataset(val(texts), 2**63)
+    assert LimitDataset(val(texts), numpy.int32(3)).length == 3  # type: ignore[arg-type]
+    for wrong in (True, "3", [1]):
+        text = f"repeats must be a number or None, not {wrong!r}"
+        with pytest.raises(TypeError, match=re.escape(text)):
+            RepeatDataset(val(texts), repeats=wrong)
+    for wrong in (float("inf"), 1e16, 10**400):
+        with pytest.raises(ValueError, match="repeats must be at most 1e15.*None.*not "):
+            RepeatDataset(val(texts), repeats=wrong)
+    with pytest.raises(ValueError, match="repeats must be at least 0.*not nan"):
+        RepeatDataset(val(texts), repeats=float("nan"))
+    assert RepeatDataset(val(texts), repeats=numpy.float32(1.5)).repeats == 1.5  # type: ignore[arg-type]
+
+
+def test_values_are_checked_where_they_are_given(texts: str) -> None:
+    for wrong in (0, -1, 65537):
+        for make in (train, val):
+            text = f"samples_per_call is {wrong}, expected 1 to 65536"
+            with pytest.raises(ValueError, match=text):
+                make(texts, samples_per_call=wrong)
+    with pytest.raises(TypeError, match="sample_type must be a class, not 'x'"):
+        val(texts, sample_type="x")
 
 
 # --- Lengths ---
@@ -227,6 +256,24 @@ def test_old_options_mean_what_they_mean_in_energon(texts: str) -> None:
         assert val(texts, auto_decode=False).task_encoder.decoder is None
         val(texts, auto_decode=True)
         assert val(texts, auto_decode=False, image_decode="pil").task_encoder.decoder is None
+
+
+def test_refused_options_leave_the_encoder_unchanged(texts: str) -> None:
+    class Encoder(energon.DefaultTaskEncoder):
+        pass
+
+    old: Any
+    decoder = Encoder.decoder
+    with pytest.raises(TypeError, match=r"an object, not a class: Encoder\(\)"):
+        train(texts, task_encoder=Encoder, auto_decode=False)
+    assert Encoder.decoder is decoder
+    for old in ({"auto_decode": False}, {"image_decode": "pil"}):
+        encoder: Any = Encoder()
+        for refused in ({"bach": 1}, {"subflavors": 1}, {"on_error": "x"}):
+            with warnings.catch_warnings(), pytest.raises((TypeError, ValueError)):
+                warnings.simplefilter("ignore")
+                train(texts, task_encoder=encoder, **old, **refused)
+            assert encoder.decoder is decoder
 
 
 def prepared(folder: pathlib.Path, program: str) -> str:
@@ -334,6 +381,25 @@ def test_a_misspelled_function_of_an_encoder_is_a_warning(texts: str) -> None:
         assert raised.value.name == wrong and raised.value.obj is energon  # Python suggests names
 
 
+def test_properties_of_an_encoder_are_not_read(texts: str) -> None:
+    class Encoder(energon.DefaultTaskEncoder):
+        @functools.cached_property
+        def model(self) -> Any:
+            raise RuntimeError("loaded in the trainer")
+
+        @property
+        def encode_sampel(self) -> Any:
+            raise RuntimeError("read in the trainer")
+
+        @classmethod
+        def encode_batc(cls, batch: Any) -> Any:
+            return batch
+
+    with pytest.warns(UserWarning, match="encode_batc is never called") as caught:
+        val(texts, task_encoder=Encoder())
+    assert len(caught) == 1
+
+
 # --- Indices ---
 
 
@@ -404,6 +470,7 @@ class Draws(energon.DefaultTaskEncoder):
 
 def test_functions_called_by_hand_are_seeded(activated: energon.WorkerConfig) -> None:
     assert energon.WorkerConfig.active_worker_config is activated
+    assert config().active_worker_config is activated.active_worker_config is activated
     encoder = Draws()
     assert encoder.current_batch_index == encoder.current_sample_index == 10
     before = random.getstate()
@@ -434,8 +501,9 @@ def test_tests_may_set_the_active_configuration(monkeypatch: pytest.MonkeyPatch)
     assert Draws().encode_sample("x") != unseeded
     monkeypatch.setattr(energon.WorkerConfig, "active_worker_config", Fake(), raising=False)
     assert Draws().encode_sample("x") == Draws().encode_sample("x") != unseeded
+    assert isinstance(config().active_worker_config, Fake)
     monkeypatch.undo()
-    assert energon.WorkerConfig.active_worker_config is None
+    assert energon.WorkerConfig.active_worker_config is config().active_worker_config is None
 
 
 def test_seeds_of_workers() -> None:
@@ -482,6 +550,7 @@ def test_pickled_states_are_dicts(texts: str, num_workers: int) -> None:
         assert keys(take(loader, 5)) == rest
         with pytest.raises(TypeError, match="not a OrderedDict|not a dict"):
             loader.restore_state_global(again)
+    assert bytes(again["energon_cpp.state"]) == bytes(state)
     assert energon.JobState.merge([again]) == energon.JobState.merge([state])
     assert energon.rescale_states([again], config(num_workers)) == state
 
@@ -502,6 +571,9 @@ def test_the_classes_of_energons_states(texts: str) -> None:
     with loader_of(texts) as loader:
         with pytest.raises(TypeError, match="a SavableDataLoaderState of Energon, not a int"):
             loader.restore_state_rank(3)
+        empty = dataclasses.replace(state, worker_states=[])
+        with pytest.raises(ValueError, match="worker_states of the state is empty: expected one for"):
+            loader.restore_state_rank(empty)
 
 
 # --- Sources, and comparison by value ---

@@ -122,6 +122,24 @@ def test_no_function_is_called_if_functions_never_skip(data: str) -> None:
     assert len(calls) > 0 and len(calls) % 4 == 0
 
 
+def test_functions_that_read_ahead(data: str) -> None:
+    class Many(Raw):
+        def encode_samples(self, samples: list[Any]) -> list[Any]:
+            return samples
+
+    file = STORED / "shuffled.pt"
+    many = dataset_of(data, file.name, task_encoder=Many())
+    one = dataset_of(data, file.name, task_encoder=Many(), samples_per_call=1)
+    states = energon.import_energon_state(one, file)
+    plain = dataset_of(data, file.name)
+    expected = follow(plain, *energon.import_energon_state(plain, file), 9)
+    assert follow(many, *states, 9) == expected
+    again = energon.import_energon_state(many, file, functions_skip=False)
+    assert follow(many, *again, 9) == expected
+    with pytest.raises(energon.StateMismatchError, match="_sample_count"):
+        energon.import_energon_state(many, file)
+
+
 def write_offset(file: pathlib.Path, offset: int, workers: int = 1) -> None:
     """Writes a state in which each worker has delivered `offset` batches since its start."""
     worker = SavableDatasetCheckpoint(state=None, offset=offset + 1)

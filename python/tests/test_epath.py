@@ -34,6 +34,8 @@ def test_it_is_one_class() -> None:
         (f"msc://{DEFAULT_PROFILE_NAME}/data/../a.tar", "/a.tar"),
         ("msc://default/data", "/data"),
         ("/", "/"),
+        ("/a/b://c", "/a/b:/c"),
+        ("a/b://c", "{cwd}/a/b:/c"),
     ],
 )
 def test_paths_are_absolute(given: Any, expected: str) -> None:
@@ -71,6 +73,7 @@ def test_parts() -> None:
 def test_joins() -> None:
     path = EPath("/data")
     assert path / "a/b" == path / pathlib.PurePath("a") / "b" == EPath("/data/a/b")
+    assert path / "a/b://c" == EPath("/data/a/b:/c")
     assert path / "/abs" == path / EPath("/abs") == path / "file:///abs" == EPath("/abs")
 
 
@@ -78,6 +81,8 @@ def test_comparisons_and_pickles() -> None:
     paths = [EPath("/b"), EPath("/a/z"), EPath("/a")]
     assert sorted(paths) == [EPath("/a"), EPath("/a/z"), EPath("/b")]
     assert EPath("/a") < EPath("/b") <= EPath("/b")
+    with pytest.raises(TypeError, match="not supported between instances of 'EPath' and 'str'"):
+        assert EPath("/a") < "/b"  # type: ignore[operator]
     assert len({EPath("/a"), EPath("/x/../a")}) == 1
     assert EPath("/a") == pathlib.Path("/a") == EPath("/a") != pathlib.Path("/b")
     assert {EPath("/a"): 1}[pathlib.Path("/a")] == 1 and EPath("/a") != "/a"  # type: ignore[index]

@@ -84,7 +84,7 @@ def test_rounding_loses_no_shard(shards: pathlib.Path) -> None:
 
 
 def test_patterns(shards: pathlib.Path) -> None:
-    with pytest.warns(UserWarning, match="pattern 'x' of part 'none' matches none of the 10"):
+    with pytest.warns(UserWarning, match="pattern 'x' of part 'none' matches none of the 10") as caught:
         WebdatasetPreparator.prepare_dataset(
             shards,
             ["parts/data-{0..9}.tar"],
@@ -95,12 +95,26 @@ def test_patterns(shards: pathlib.Path) -> None:
             ],
             split_config="mine.json",
         )
+    assert caught[0].filename == __file__  # the line of the script
     split = json.loads((shards / MAIN_FOLDER_NAME / "mine.json").read_text())
     assert split["split_parts"] == {
         "train": ["parts/data-{0..6}.tar"],
         "val": ["parts/data-{7..8}.tar"],
         "none": [],
     }
+
+
+def test_parts_and_paths_that_are_refused(shards: pathlib.Path) -> None:
+    prepare: Any = WebdatasetPreparator.prepare_dataset
+    with pytest.raises(ValueError, match="part 'train' is named twice"):
+        prepare(shards, ["parts/data-0.tar"], split_parts_ratio=[("train", 1), ("train", 1)])
+    with pytest.raises(ValueError, match="part 'val' is named twice"):
+        prepare(shards, ["parts/data-0.tar"], split_parts_patterns=[("val", "a"), ("val", "b")])
+    with pytest.raises(ValueError, match=r"pattern '\*' of part 'val' .* not a glob"):
+        prepare(shards, ["parts/data-0.tar"], split_parts_patterns=[("val", "*")])
+    with pytest.raises(TypeError, match=r"paths must be a list.* \['parts/data-0.tar'\]"):
+        prepare(shards, "parts/data-0.tar", split_parts_ratio=[("train", 1)])
+    assert not (shards / MAIN_FOLDER_NAME).exists()
 
 
 def test_progress(shards: pathlib.Path) -> None:
@@ -111,11 +125,12 @@ def test_progress(shards: pathlib.Path) -> None:
         for one in done:
             yield one
             seen.append(one)
+        seen.append("finished")
 
     BaseWebdatasetFactory.prepare_dataset(
         shards, ["parts/data-{0..2}.tar"], split_parts_ratio=[("train", 1)], progress_fn=progress
     )
-    assert seen[:3] == [3, 0, 1]
+    assert seen == [3, 0, 1, 2, "finished"]
 
 
 def test_interrupts_and_failures_leave_the_folder_unchanged(shards: pathlib.Path) -> None:

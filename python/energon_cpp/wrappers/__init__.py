@@ -5,6 +5,8 @@ functions of a TaskEncoder."""
 from __future__ import annotations
 
 import functools
+import operator
+from typing import Any
 
 from .. import _core
 from .._explained_options import checks_options
@@ -20,6 +22,10 @@ __all__ = [
     "generic_concat",
     "homogeneous_concat_mix",
 ]
+
+
+_LARGEST = 2**63 - 1  # counted in 64 bits
+_MOST_REPEATS = 1e15
 
 
 class _WrapperDataset(Dataset):
@@ -63,8 +69,7 @@ class LimitDataset(_WrapperDataset):
         reset_after_epoch: bool = False,
         worker_config: WorkerConfig | None = None,
     ) -> None:
-        if length < 0:
-            raise ValueError(f"length must be at least 0, not {length}")
+        length = _checked_length(length)
         super().__init__(dataset, functools.partial(_core.limited, length=length), worker_config)
         self.length = length
         self.reset_after_epoch = reset_after_epoch
@@ -94,9 +99,7 @@ class RepeatDataset(_WrapperDataset):
         restart: bool = True,
         worker_config: WorkerConfig | None = None,
     ) -> None:
-        if repeats is not None and not repeats >= 0:
-            raise ValueError(f"repeats must be at least 0, or None for no end, not {repeats}")
-        repetitions = None if repeats is None else float(repeats)
+        repetitions = None if repeats is None else _repetitions(repeats)
         wrapper = functools.partial(_core.repeated, repetitions=repetitions, restarts=restart)
         super().__init__(dataset, wrapper, worker_config)
         self.repeats = repeats
@@ -104,3 +107,27 @@ class RepeatDataset(_WrapperDataset):
 
     def __repr__(self) -> str:
         return f"RepeatDataset({self.dataset!r}, repeats={self.repeats})"
+
+
+def _checked_length(value: Any) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"length must be a whole number, not {value!r}") from None
+    if number < 0:
+        raise ValueError(f"length must be at least 0, not {number}")
+    if number > _LARGEST:
+        raise ValueError(f"length must be at most {_LARGEST}, not {number}")
+    return number
+
+
+def _repetitions(repeats: Any) -> float:
+    if isinstance(repeats, (bool, str)) or not hasattr(repeats, "__float__"):
+        raise TypeError(f"repeats must be a number or None, not {repeats!r}")
+    if not repeats >= 0:
+        raise ValueError(f"repeats must be at least 0, or None for no end, not {repeats}")
+    if repeats > _MOST_REPEATS:
+        raise ValueError(f"repeats must be at most 1e15, or None for no end, not {repeats}")
+    return float(repeats)
