@@ -61,8 +61,12 @@ TEST_CASE("a log that cannot be written is an error", "[wrappers][log]") {
   energon::HeapBufferPool memory;
   const auto make =
       energon::train_pipeline(energon::testing::numbered_dataset(folder, energon::testing::kTens));
-  LogSample stage(make({.memory = memory}), folder.file("missing/log.jsonl"), {}, 0);
-  CHECK_THROWS_WITH(stage.next(), Catch::Contains("missing/log.jsonl"));
+  folder.write("file", "");
+  LogSample stage(make({.memory = memory}), folder.file("file/log.jsonl"), {}, 0);
+  CHECK_THROWS_WITH(stage.next(), Catch::Contains("file/log.jsonl"));
+  LogSample created(make({.memory = memory}), folder.file("new/folder/log.jsonl"), {}, 0);
+  created.next();
+  CHECK(lines_of(folder.file("new/folder/log.jsonl")).size() == 1);
 }
 
 TEST_CASE("logged pipelines conform", "[wrappers][log][conformance]") {
