@@ -245,9 +245,12 @@ class WebDataset:
         """Batches of this rank in an epoch, or samples without batched().
 
         Raises:
-            TypeError: The epoch has no end.
+            TypeError: The epoch has no end, or functions decide how many there are.
         """
-        return len(self._loader()) if self._chain.length is None else self._chain.length
+        length = self._loader().size if self._chain.length is None else self._chain.length
+        if length is None:
+            raise TypeError("the length is not known: set it with with_length() or with_epoch()")
+        return length
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position of the loops over this object, as a dict of plain types."""
