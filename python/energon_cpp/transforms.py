@@ -52,7 +52,7 @@ def _explains(**elsewhere: str) -> Callable[[type[T]], type[T]]:
     """The decorator checks_fields() for a class without these arguments of torchvision."""
 
     def decorated(cls: type[T]) -> type[T]:
-        cls.__init__ = explains_options(elsewhere)(cls.__init__)  # type: ignore[misc]
+        cls.__init__ = explains_options(elsewhere)(cls.__init__)  # type: ignore[method-assign]
         return cls
 
     return decorated
