@@ -22,7 +22,7 @@ MEDIA = {"media_decode": ["jpg: bare codec, 2 threads", "jpg: loader, 2 workers,
          "media_crops": ["512 x 384: libjpeg-turbo and libswscale, 2 threads, float32", "512 x 384: loader, 2 workers, batch 64, float32"],
          "media_torch": ["512 x 384: loader, 2 workers, batch 64, float32",
                          "512 x 384: torch DataLoader, 2 workers, batch 64, float32"],
-         "media_video": ["640 x 360: bare FFmpeg, 2 threads", "640 x 360: loader, 2 workers, batch 2"],
+         "media_video": ["640 x 360: bare FFmpeg, 2 threads, inexact", "640 x 360: loader, 2 workers, batch 2"],
          "media_memory": [f"{process}: {kind} memory" for process in ("trainer", "worker 0", "worker 1") for kind in ("own", "shared")]}
 
 

@@ -36,7 +36,7 @@ LINES = [
     [("peers_python", "Python: JPEGs of 512 × 384, decoded, each loader in its best layout", "peer: decoded", None, None)],
     [("peers_python", "Python: blobs of 1 MiB, each loader in its best layout", "peer: blob", None, None)],
     [("media_video", "clips of 16 frames, 640 × 360, 2 workers, batch 2", "640 x 360: loader, 2 workers, batch 2",
-      "640 x 360: bare FFmpeg, 2 threads", "two threads of bare FFmpeg")],
+      "640 x 360: bare FFmpeg, 2 threads, inexact", "two threads of bare FFmpeg")],
     [("prepare", "`energon prepare`, 2 threads", "prepare, 2 threads", "GNU tar -t, 2 processes", "two GNU `tar -t`")],
     [("opening", "open 10,000 prepared shards", "10,000 shards, prepared", None, None)],
     [("large_states", "save, 200 datasets with shuffle buffers, 2 workers", "save, 200 datasets, buffer, 2 workers", None, None)],
