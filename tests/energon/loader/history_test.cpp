@@ -411,7 +411,8 @@ TEST_CASE("the history of a stream without batches is dropped with the epochs",
 TEST_CASE("epochs in which a stream yields nothing hide no earlier state",
           "[loader][history][fork]") {
   for (const int workers : {0, 1, 2}) {
-    for (std::int64_t seed = 0; seed < 12; ++seed) {
+    constexpr std::int64_t kSeeds = ENERGON_ADDRESS_SANITIZER ? 4 : 12;  // forks are slow there
+    for (std::int64_t seed = 0; seed < kSeeds; ++seed) {
       CAPTURE(workers, seed);
       const SparseStreams streams(seed);
       const auto loader = streams.loader(workers);
@@ -632,9 +633,10 @@ void check_rewinds(const PipelineFactory& pipeline, const LoaderOptions& options
 
 TEST_CASE("300 random pipelines and layouts: a rewind repeats the same batches",
           "[loader][history][property][fork]") {
+  constexpr std::uint32_t kJobs = ENERGON_ADDRESS_SANITIZER ? 60 : 300;  // forks are slow there
   const LoaderFixture fixture({}, {7, 30, 18});
   const LoaderFixture other({}, {13});  // to blend with
-  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint32_t seed = 1; seed <= kJobs; ++seed) {
     Draws draw(seed);
     const PipelineFactory pipeline = drawn_pipeline(draw, fixture, other);
     const LoaderOptions options = drawn_layout(draw, seed);
