@@ -176,20 +176,21 @@ class _Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Checks that the next loop is epoch `epoch`, counted from 0. The loader counts epochs, and
-        each has its own order, so this changes nothing.
+        each has its own order, so this changes nothing. If the end of the epoch is not known, as for
+        endless data, each loop continues the stream, and any number is accepted: trainers then count
+        epochs by len().
 
         Raises:
             ValueError: Another epoch is next. An epoch cannot be left before its end, or repeated.
         """
         next_epoch = self.epoch + (1 if self._is_after_last_batch() else 0)
-        if epoch == next_epoch:
-            return
         left = self.batches_left
-        where = "which never ends" if left is None else f"which has {left} batches left"
+        if epoch == next_epoch or left is None:
+            return
         raise ValueError(
-            f"set_epoch({epoch}): the next loop is epoch {next_epoch}, {where}. A loop after a "
-            "break continues its epoch; for short epochs, use virtual_epoch_length of the dataset; "
-            "to go to another position, use load_state_dict()"
+            f"set_epoch({epoch}): the next loop is epoch {next_epoch}, which has {left} batches "
+            "left. A loop after a break continues its epoch; for short epochs, use "
+            "virtual_epoch_length of the dataset; to go to another position, use load_state_dict()"
         )
 
 

@@ -108,9 +108,9 @@ def test_set_epoch(texts: str, num_workers: int) -> None:
         with pytest.raises(ValueError):
             loader.set_epoch(0)
     with loader_of(texts, training=True) as loader:
-        loader.set_epoch(0)
-        with pytest.raises(ValueError, match="which never ends"):
-            loader.set_epoch(1)
+        first = keys(take(loader, len(loader)))  # len() of endless data is that of one pass
+        loader.set_epoch(1)
+        assert keys(take(loader, 1)) != first[:1]
     basic = energon.get_loader(dataset_of(texts))
     basic.set_epoch(0)
     with pytest.raises(ValueError, match="the next loop is epoch 0"):
