@@ -6,11 +6,13 @@ import abc
 import dataclasses
 import functools
 import sys
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _core
 from ._explained_options import checks_fields
-from .transforms import Transform, list_of, native_options
+
+if TYPE_CHECKING:
+    from .transforms import Transform
 
 
 class FileStoreDecoder(abc.ABC):
@@ -53,6 +55,8 @@ class SampleDecoder(FileStoreDecoder):
     def __post_init__(self) -> None:
         if self.transform is None:
             return
+        from .transforms import list_of, native_options  # takes long
+
         transforms = list_of(self.transform)
         native_options(transforms)  # raises for a wrong order
         object.__setattr__(self, "transform", transforms)
@@ -103,8 +107,15 @@ class SampleDecoder(FileStoreDecoder):
             "av_decoders": self.av_decode == "AVDecoder",
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
-            **({} if self.transform is None else native_options(list_of(self.transform))),
+            **self._transform_options(),
         }
+
+    def _transform_options(self) -> dict[str, Any]:
+        if self.transform is None:
+            return {}
+        from .transforms import list_of, native_options
+
+        return native_options(list_of(self.transform))
 
 
 @functools.lru_cache(maxsize=16)

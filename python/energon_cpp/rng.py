@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import sys
 from typing import Any
@@ -49,6 +48,8 @@ class SystemRng:
     @staticmethod
     def get_seed_from_args(*args: Any) -> int:
         """Returns a seed that depends only on the strings of the arguments, as in Energon."""
+        import hashlib  # takes long
+
         digest = hashlib.sha1("|".join(map(str, args)).encode()).digest()
         return int.from_bytes(digest[:4], "big")
 

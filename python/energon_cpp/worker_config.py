@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -137,6 +136,8 @@ class WorkerConfig(_OfObjects, metaclass=_WorkerConfigType):
         worker = self.rank
         if self.num_workers > 0:
             worker = self.global_worker_id(override_local_worker_id)
+        import hashlib  # takes long
+
         digest = hashlib.sha1(f"{worker},{self.seed_offset}".encode()).digest()
         return int.from_bytes(digest, "big") & 0xFFFFFFFF
 
