@@ -25,14 +25,14 @@ if(ENERGON_OPTIMIZED_DEBUG)
 endif()
 if(ENERGON_SANITIZE)
   # -O1 -g1: half of the compile time of -O2 -g, and reports still name functions and lines. Test code compiles five times as fast at -O0
-  # and without UBSan, whose checks are meant for the code under test.
+  # and without UBSan, whose checks are meant for the code under test. UNOPTIMIZED libraries and programs compile in half of the time at -O0.
   string(REPLACE "," "$<COMMA>" sanitizers "${ENERGON_SANITIZE}")
   string(REPLACE "$<COMMA>undefined" "" test_sanitizers "${sanitizers}")
   if(ENERGON_FUZZ)
     string(APPEND sanitizers "$<COMMA>fuzzer-no-link")  # libFuzzer's counters, which test programs ignore
   endif()
   target_compile_options(energon_flags INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
-    "$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_TEST_CODE>>,-fsanitize=${test_sanitizers};-O0,-fsanitize=${sanitizers};-O1>")
+    "$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_TEST_CODE>>,-fsanitize=${test_sanitizers};-O0,-fsanitize=${sanitizers};$<IF:$<BOOL:$<TARGET_PROPERTY:ENERGON_UNOPTIMIZED>>,-O0,-O1>>")
   target_link_options(energon_flags INTERFACE -fsanitize=${ENERGON_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code of std::regex (in Catch2) gives g++ 12 false alarms; Boost's headers mention fences, which TSan
@@ -40,6 +40,7 @@ if(ENERGON_SANITIZE)
     target_compile_options(energon_flags INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
   endif()
 endif()
+define_property(TARGET PROPERTY ENERGON_UNOPTIMIZED BRIEF_DOCS "Whether a target takes little time in tests, so that sanitizer builds compile it with -O0")
 define_property(TARGET PROPERTY ENERGON_TEST_CODE BRIEF_DOCS "Whether a target is part of the tests rather than of the tested code")
 
 if(ENERGON_COVERAGE)
@@ -100,18 +101,18 @@ function(energon_headers_compile_alone target)
   set_target_properties(${target}_internal PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 endfunction()
 
-# energon_library(NAME core FOLDERS … HEADERS … INTERNAL … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core, of the
+# energon_library(NAME core [UNOPTIMIZED] FOLDERS … HEADERS … INTERNAL … SOURCES … DEPENDS … USES …): target energon_core, alias energon::core, of the
 # files of this folder and of FOLDERS. HEADERS are installed, INTERNAL ones are not. DEPENDS are part of the interface, USES are not. Every
 # header is compiled alone by all_verify_interface_header_sets.
 function(energon_library)
-  cmake_parse_arguments(ARG "" "NAME" "FOLDERS;HEADERS;INTERNAL;SOURCES;DEPENDS;USES" ${ARGN})
+  cmake_parse_arguments(ARG "UNOPTIMIZED" "NAME" "FOLDERS;HEADERS;INTERNAL;SOURCES;DEPENDS;USES" ${ARGN})
   energon_add_folders()
   set(target energon_${ARG_NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(energon::${ARG_NAME} ALIAS ${target})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON CXX_EXTENSIONS OFF
-    EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON)
+    EXPORT_NAME ${ARG_NAME} POSITION_INDEPENDENT_CODE ON ENERGON_UNOPTIMIZED ${ARG_UNOPTIMIZED})
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE "${optimized_debug}")
   energon_unity_by_folder(${target} ${ARG_SOURCES})
@@ -128,7 +129,7 @@ function(energon_program)
   cmake_parse_arguments(ARG "" "NAME" "FOLDERS;INTERNAL;SOURCES;USES" ${ARGN})
   energon_add_folders()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
-  set_target_properties(${ARG_NAME} PROPERTIES CXX_EXTENSIONS OFF)
+  set_target_properties(${ARG_NAME} PROPERTIES CXX_EXTENSIONS OFF ENERGON_UNOPTIMIZED ON)
   energon_unity_by_folder(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_USES} energon_flags)
   if(ARG_INTERNAL)

@@ -20,8 +20,6 @@ std::string option_name(std::string_view name, OptionCaller caller) {
     }
     case OptionCaller::kPython:
       return fmt::format("{}=", name);
-    case OptionCaller::kCpp:
-      return fmt::format(".{}", name);
   }
   return std::string(name);
 }

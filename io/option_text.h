@@ -13,11 +13,11 @@
 
 namespace energon {
 
-/// Who set an option, and so which spelling an error message uses.
+/// Who set an option, and so which spelling an error message uses. Messages for C++ keep the names
+/// of the members: batch_size.
 enum class OptionCaller : std::uint8_t {
   kCommandLine,  ///< --batch-size
   kPython,       ///< batch_size=
-  kCpp,          ///< .batch_size
 };
 
 /// The option `name` (batch_size) as `caller` spells it.

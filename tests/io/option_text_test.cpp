@@ -25,7 +25,6 @@ using std::chrono::milliseconds;
 TEST_CASE("each caller reads the name of an option in its own spelling", "[io][options]") {
   CHECK(option_name("batch_size", OptionCaller::kCommandLine) == "--batch-size");
   CHECK(option_name("batch_size", OptionCaller::kPython) == "batch_size=");
-  CHECK(option_name("batch_size", OptionCaller::kCpp) == ".batch_size");
 }
 
 TEST_CASE("bytes have binary units, and are printed in the largest one that fits",

@@ -614,11 +614,6 @@ std::string spelled(const OptionRow& row, OptionCaller caller) {
       const std::string_view name = row.keyword.value_or(row.name);
       return name.empty() ? "" : option_name(name, caller);
     }
-    case OptionCaller::kCpp: {
-      const std::size_t dot = row.path.find('.');
-      return option_name(dot == std::string_view::npos ? row.path : row.path.substr(dot + 1),
-                         caller);
-    }
   }
   return "";
 }

@@ -160,7 +160,6 @@ TEST_CASE("messages name options as the caller spells them", "[wrappers][options
   CHECK(with_option_names("parallel_slices is 0", OptionCaller::kPython) ==
         "parallel_shard_iters= is 0");
   CHECK(spelled(*find_option("repeat"), OptionCaller::kCommandLine) == "--no-repeat");
-  CHECK(spelled(*find_option("num_workers"), OptionCaller::kCpp) == ".worker_config.num_workers");
   CHECK(member_name(*find_option("limit")) == "ValOptions::limit");
   CHECK(type_name(*find_option("timeout")) == "std::chrono::milliseconds");
 }
