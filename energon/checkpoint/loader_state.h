@@ -168,7 +168,7 @@ inline CheckpointPlace place_of(const SavableDatasetCheckpoint& checkpoint) {
 CheckpointPlace place_of_checkpoint(std::string_view encoded);
 inline constexpr std::size_t kBytesOfPlace = 16;
 
-/// Converts to the file form and back: version 1, see state_file.cpp.
+/// Converts to the file form and back: version 1, see loader_state.cpp.
 /// decode_loader_state() throws Error: kCorruptData (truncated, damaged, not a state), kUnsupported
 /// (a newer version; the message has both version numbers).
 std::string encode_loader_state(const SavableDataLoaderState& state);

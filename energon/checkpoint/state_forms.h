@@ -1,7 +1,7 @@
 // Other forms of a saved position, for programs that store states themselves: JSON for state
 // dictionaries, one tree for the state of a source with its adapters, and a flat map of tensors for
 // checkpoints that are saved and loaded by name. docs/formats/checkpoint.md describes all of them.
-// state_file.cpp has the form of files.
+// loader_state.cpp has the form of files.
 
 #pragma once
 
