@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -73,8 +74,9 @@ QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
 //
 // Skips the samples and shards that quarantine files list.
 
-/// Samples that quarantine files list.
+/// Shards and samples that quarantine files list.
 struct QuarantinedSamples {
+  std::set<std::string> shards;                              ///< as a whole
   std::vector<std::pair<std::string, std::int64_t>> places;  ///< shard name, index in the shard
   std::vector<std::pair<std::string, std::string>> keys;     ///< shard name, key
 
@@ -82,12 +84,20 @@ struct QuarantinedSamples {
   std::vector<std::string> entries() const;
 };
 
-/// Reads `files` and removes whole quarantined shards from `set`, whose shards need not be open.
-/// Returns the individual quarantined samples. Throws Error as read_quarantine(); kInvalidArgument
-/// if no shard is left.
-QuarantinedSamples take_quarantined(const std::vector<std::string>& files, ShardSet& set);
+/// Reads `files`. Returns what they list of the shards of `set`, which need not be open. Throws
+/// Error as read_quarantine(); kInvalidArgument if they list all shards.
+QuarantinedSamples find_quarantined(const std::vector<std::string>& files, ShardSet& set);
 
-/// Adds the samples listed by index to set.excludes; one that does not exist becomes a warning.
-void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set);
+/// Removes the shards that are quarantined as a whole from `set`.
+void drop_shards(const std::set<std::string>& names, ShardSet& set);
+
+/// The list of a ShardSet to which exclusions are added.
+using ExcludeList = std::vector<SampleExclude> ShardSet::*;
+
+/// Adds the samples listed by index to `list`; one that does not exist becomes a warning.
+void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set,
+                      ExcludeList list = &ShardSet::excludes);
+/// Adds all samples of the shards that are quarantined as a whole to `list`.
+void exclude_shards(const std::set<std::string>& names, ShardSet& set, ExcludeList list);
 
 }  // namespace energon

@@ -44,6 +44,9 @@ class ReferenceLeaf final : public LeafDataset {
   const std::vector<std::int64_t>& shard_counts() const override { return inner_->shard_counts(); }
   std::int64_t sample_count() const override { return inner_->sample_count(); }
   const std::vector<std::int64_t>& excluded() const override { return inner_->excluded(); }
+  const std::vector<std::int64_t>& excluded_in_place() const override {
+    return inner_->excluded_in_place();
+  }
   Config config() const override { return inner_->config(); }
   std::unique_ptr<LeafReader> open_reader() const override {
     return std::make_unique<ReferenceReader>(inner_);
