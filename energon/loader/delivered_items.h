@@ -8,7 +8,7 @@
 // With an order pipeline (wrappers/recipe/order_pipeline.h), no data is read and no user function
 // runs. With the job's own pipeline, its functions and error policies recompute all items.
 //
-// A sample that a job left out, because of an error policy or SkipSample, shifts all later samples
+// A sample that a job left out, because of an error policy, SkipSample or exclude_files, shifts all later samples
 // of its logical shard. A state records what was delivered: the position of each logical shard in
 // the order, and the number and digest of its samples (energon/checkpoint/certificate.h). Once all
 // items before the state are recomputed, next() compares them with the state and throws if they

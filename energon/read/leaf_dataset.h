@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -84,6 +85,11 @@ class LeafDataset {
   virtual const std::vector<std::int64_t>& excluded_in_place() const {
     static const std::vector<std::int64_t> none;
     return none;
+  }
+  /// Whether the sample is excluded in either way.
+  bool is_excluded(std::int64_t index) const {
+    return std::ranges::binary_search(excluded(), index) ||
+           std::ranges::binary_search(excluded_in_place(), index);
   }
   /// Identity of the data for saved states: equal configs mean equal samples at equal positions.
   virtual Config config() const = 0;

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <set>
+#include <span>
 #include <system_error>
 #include <unordered_map>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "io/file.h"
+#include "io/hash.h"
 
 namespace energon {
 
@@ -111,6 +116,38 @@ Quarantine parse_quarantine(std::string_view text, const std::string& path) {
 Quarantine read_quarantine(const std::string& path) {
   constexpr std::uint64_t kLimitBytes = std::uint64_t{4} << 30;
   return parse_quarantine(read_file(path, kLimitBytes), path);
+}
+
+std::string to_line(const QuarantineEntry& entry, const QuarantineCause& cause) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  nlohmann::ordered_json line = {{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
+                                 {"dataset", entry.dataset_path},
+                                 {"shard", entry.shard_name}};
+  if (entry.index) {
+    line["index"] = *entry.index;
+  }
+  if (entry.key) {
+    line["key"] = *entry.key;
+  }
+  if (cause.bytes.size > 0) {
+    line["bytes"] = {cause.bytes.offset, cause.bytes.size};
+  }
+  line["stage"] = cause.stage;
+  line["cause"] = cause.cause;
+  // Names are bytes; JSON is UTF-8. A sample whose key is not UTF-8 is found by its index.
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::uint64_t place_digest(const QuarantineEntry& entry) {
+  Xxh3Stream stream;
+  stream.update_field(as_bytes(entry.dataset_path));
+  stream.update_field(as_bytes(entry.shard_name));
+  if (entry.index) {
+    stream.update_field(std::as_bytes(std::span(&*entry.index, 1)));
+  } else if (entry.key) {
+    stream.update_field(as_bytes(*entry.key));
+  }
+  return stream.digest();
 }
 
 bool DatasetFilter::matches(const QuarantineEntry& entry) {

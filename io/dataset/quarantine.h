@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/bytes.h"
 #include "io/dataset/dataset_folder.h"
 
 namespace energon {
@@ -45,6 +46,20 @@ Quarantine parse_quarantine(std::string_view text, const std::string& path);
 
 /// Throws Error: kNotFound, kIo, and as parse_quarantine().
 Quarantine read_quarantine(const std::string& path);
+
+/// What a line says for people.
+struct QuarantineCause {
+  std::string stage = {};
+  std::string cause = {};
+  ByteRange bytes = {};  ///< of the sample in the uncompressed tar; size 0 if not known
+};
+
+/// One line with the present time, with a line feed. Bytes that are not UTF-8 are replaced.
+std::string to_line(const QuarantineEntry& entry, const QuarantineCause& cause);
+
+/// A hash of the place that `entry` names. Entries with an index are the same place if their
+/// indexes are, whatever their keys.
+std::uint64_t place_digest(const QuarantineEntry& entry);
 
 /// Matches entries to a dataset: the same folder or file, through any symbolic links. Queries the
 /// file system once per path, not per entry. Not thread-safe.
