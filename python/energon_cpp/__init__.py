@@ -205,6 +205,7 @@ __all__ = [
     "edataclass",
     "generic_batch",
     "generic_concat",
+    "exclude",
     "get",
     "get_loader",
     "get_savable_loader",

@@ -228,7 +228,7 @@ splits:
       return result.err;
     };
     CHECK_THAT(reason({folder.file("a"), "--exclude", bad}),
-               Catch::Contains("rank 0 of 1 has no samples: all 2 samples are excluded"));
+               Catch::Contains("all 2 samples of this share of the data are excluded by --exclude"));
     if (command == "run") {  // which ends by itself
       const auto empty = run_energon({"run", folder.file("a"), "--mode", "val", "--exclude", bad});
       CHECK(empty.exit_code == 0);
