@@ -1,7 +1,5 @@
 // energon exclude: adds samples to an exclusion, or removes them (energon/read/exclude_samples.h).
 
-#include "energon/read/exclude_samples.h"
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "energon/read/exclude_samples.h"
 
 namespace energon::cli {
 namespace {
@@ -101,9 +100,9 @@ void add_exclude(CLI::App& app, Run& run) {
       ->add_option("KEY", flags->names,
                    "Key of a sample, SHARD/KEY, or the name of a shard; each must exist")
       ->required();
-  CLI::Option* const output = command->add_option(
-      "--output", flags->options.output,
-      "Quarantine file to add to; it need not exist. Default: print the lines");
+  CLI::Option* const output =
+      command->add_option("--output", flags->options.output,
+                          "Quarantine file to add to; it need not exist. Default: print the lines");
   command
       ->add_flag("--split", flags->options.is_split,
                  "Add to `exclude` of the split file of the dataset instead, which changes the "

@@ -124,7 +124,7 @@ void QuarantineWriter::open() {
 }
 
 // Other runs may have met the same samples. Their lines are only compared, so one that cannot be
-// read is no error here.
+// parsed does not end this run.
 void QuarantineWriter::note_lines() {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path_, ignored)) {
@@ -153,11 +153,10 @@ void QuarantineWriter::append(const FailureReport& report) {
   if (written_.contains(place)) {
     return;
   }
-  std::string line = to_line(entry, {.stage = report.stage,
-                                     .cause = report.cause,
-                                     .bytes = report.is_shard_broken
-                                                  ? ByteRange()
-                                                  : report.samples.front().bytes});
+  std::string line = to_line(
+      entry, {.stage = report.stage,
+              .cause = report.cause,
+              .bytes = report.is_shard_broken ? ByteRange() : report.samples.front().bytes});
   if (!file_.valid()) {
     open();
     note_lines();

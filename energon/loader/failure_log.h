@@ -40,8 +40,8 @@ class QuarantineWriter {
 
   /// Appends one line for the sample or the broken shard in `report`, with one system call. Writes
   /// nothing if the file had a line for it when it was opened or this writer has written one since,
-  /// if the report has several samples (the bad one is unknown), or if their place is unknown. Throws Error (kIo, kNotFound for a missing
-  /// folder).
+  /// if the report has several samples (the bad one is unknown), or if their place is unknown.
+  /// Throws Error (kIo, kNotFound for a missing folder).
   void append(const FailureReport& report);
 
  private:
@@ -50,7 +50,7 @@ class QuarantineWriter {
 
   const std::string path_;
   UniqueFd file_;
-  bool is_new_ = false;  // whether nothing was written since it was opened
+  bool is_new_ = false;                        // whether nothing was written since it was opened
   std::unordered_set<std::uint64_t> written_;  // place_digest() of lines in the file
 };
 

@@ -76,11 +76,10 @@ class Names {
   std::vector<ExcludedSample> find_key(const std::string& key) const {
     std::vector<ExcludedSample> found;
     try {
-      for (const FoundSample& sample :
-           find_samples(path_, key,
-                        {.open = open_options(options_),
-                         .reads = false,
-                         .check_cancelled = options_.check_cancelled})) {
+      for (const FoundSample& sample : find_samples(path_, key,
+                                                    {.open = open_options(options_),
+                                                    .reads = false,
+                                                    .check_cancelled = options_.check_cancelled})) {
         found.push_back(excluded(sample.sample));
       }
     } catch (const Error& error) {

@@ -42,7 +42,7 @@ struct ExcludedSample {
   std::string shard_name = {};
   std::optional<std::int64_t> index = std::nullopt;  ///< in the shard; unset for a whole shard
   std::optional<std::string> key = std::nullopt;     ///< unset for a whole shard
-  std::string line = {};  ///< of a quarantine file; an entry of a split file with `is_split`
+  std::string line = {};   ///< of a quarantine file; an entry of a split file with `is_split`
   bool is_changed = true;  ///< false if it was in the file before, or with `is_remove` was not
 };
 

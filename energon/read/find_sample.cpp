@@ -291,13 +291,12 @@ FoundSample read_sample(const SampleInShard& place, const std::string& key) {
 FoundSample place_only(const SampleInShard& place, const std::string& key) {
   FoundSample found;
   found.sample.keys.push_back(key);
-  found.sample.sources.push_back(
-      {.shard = std::make_shared<const SourceShard>(
-           SourceShard{.dataset_path = place.shard.dataset_path,
-                       .shard_name = place.shard.shards.front().name,
-                       .subflavors = "{}"}),
-       .index_in_shard = place.sample,
-       .bytes = {}});
+  found.sample.sources.push_back({.shard = std::make_shared<const SourceShard>(
+                                      SourceShard{.dataset_path = place.shard.dataset_path,
+                                                  .shard_name = place.shard.shards.front().name,
+                                                  .subflavors = "{}"}),
+                                  .index_in_shard = place.sample,
+                                  .bytes = {}});
   return found;
 }
 

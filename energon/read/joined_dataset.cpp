@@ -137,8 +137,7 @@ void JoinedDataset::find_excluded(const JoinIndex& index) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       if (row[c]) {
         const auto shard = shard_of(c, row[c]->shard);
-        is_excluded =
-            is_excluded || !shard || places.contains({c, *shard, row[c]->bytes.offset});
+        is_excluded = is_excluded || !shard || places.contains({c, *shard, row[c]->bytes.offset});
         is_kept = is_kept || (shard && places_kept.contains({c, *shard, row[c]->bytes.offset}));
       }
     }

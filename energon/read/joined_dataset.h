@@ -45,9 +45,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return shard_counts_.front(); }
   const std::vector<std::int64_t>& excluded() const override { return excluded_; }
-  const std::vector<std::int64_t>& excluded_in_place() const override {
-    return excluded_in_place_;
-  }
+  const std::vector<std::int64_t>& excluded_in_place() const override { return excluded_in_place_; }
   Config config() const override;
   std::unique_ptr<LeafReader> open_reader() const override;
 

@@ -22,10 +22,10 @@ namespace energon {
 
 class JsonlDataset final : public LeafDataset, public std::enable_shared_from_this<JsonlDataset> {
  public:
-  /// Loads the index, or builds it. `subflavors`: a JSON object. excluded_in_place() has the samples
-  /// that `exclude_files` (io/dataset/quarantine.h) list. Reading a line of more than `max_sample_bytes` is
-  /// an error instead of a huge allocation. Throws Error: kNotFound, kIo, kCorruptData with line
-  /// and byte, and those of find_quarantined_lines().
+  /// Loads the index, or builds it. `subflavors`: a JSON object. excluded_in_place() has the
+  /// samples that `exclude_files` (io/dataset/quarantine.h) list. Reading a line of more than
+  /// `max_sample_bytes` is an error instead of a huge allocation. Throws Error: kNotFound, kIo,
+  /// kCorruptData with line and byte, and those of find_quarantined_lines().
   JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
                std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {},
                std::uint64_t max_sample_bytes = std::uint64_t{1} << 36);

@@ -79,10 +79,10 @@ struct ShardSet {
   /// The same, of OpenOptions::exclude_files: an order draws these samples, and the reader leaves
   /// them out, so that all others keep their places in every order.
   std::vector<SampleExclude> excludes_in_place = {};
-  std::string media_filter = {};             ///< OpenOptions::media_filter as text, if set
-  std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
-  std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
-  CheckShard check = nullptr;                ///< null if all shards are checked
+  std::string media_filter = {};           ///< OpenOptions::media_filter as text, if set
+  std::vector<BrokenShard> broken = {};    ///< only with BrokenShards::kSkip
+  std::vector<std::string> warnings = {};  ///< harmless, but worth showing once
+  CheckShard check = nullptr;              ///< null if all shards are checked
 };
 
 struct OpenProgress {

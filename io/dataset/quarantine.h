@@ -47,7 +47,7 @@ Quarantine parse_quarantine(std::string_view text, const std::string& path);
 /// Throws Error: kNotFound, kIo, and as parse_quarantine().
 Quarantine read_quarantine(const std::string& path);
 
-/// What a line says for people.
+/// The part of a line that is for people.
 struct QuarantineCause {
   std::string stage = {};
   std::string cause = {};

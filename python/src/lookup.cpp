@@ -185,8 +185,8 @@ void bind_exclude(nb::module_& module) {
                              "A sample or a shard that exclude() added or removed.")
       .def_ro("dataset", &ExcludedSample::dataset_path)
       .def_ro("shard", &ExcludedSample::shard_name)
-      .def_ro("index", &ExcludedSample::index, "Index in the shard; None for a whole shard.")
-      .def_ro("key", &ExcludedSample::key, "None for a whole shard.")
+      .def_ro("index", &ExcludedSample::index, "Index in the shard. A whole shard has none.")
+      .def_ro("key", &ExcludedSample::key, "A whole shard has none.")
       .def_ro("line", &ExcludedSample::line, "Its line in a quarantine file, or its split entry.")
       .def_ro("is_changed", &ExcludedSample::is_changed,
               "False if it was listed before, or with remove= was not listed.")

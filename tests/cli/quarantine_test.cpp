@@ -13,6 +13,7 @@
 using energon::read_file;
 using energon::testing::json_lines;
 using energon::testing::kTens;
+using energon::testing::operator+;
 using energon::testing::numbers_of;
 using energon::testing::run_energon;
 using energon::testing::run_lines;
@@ -262,11 +263,11 @@ TEST_CASE("energon exclude --split changes the split file, and so the order",
 TEST_CASE("a damaged sample can be excluded by its key", "[cli][quarantine][exclude]") {
   const TempDir folder;
   write_numbered_shards(folder, {10}, 500);
-  REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0", "--checksums"})
-              .exit_code == 0);
+  REQUIRE(
+      run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0", "--checksums"}).exit_code ==
+      0);
   const auto time = std::filesystem::last_write_time(folder.file("shard-000.tar"));
-  std::fstream file(folder.file("shard-000.tar"),
-                    std::ios::in | std::ios::out | std::ios::binary);
+  std::fstream file(folder.file("shard-000.tar"), std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(4 * kSampleBytes + 1024 + 600);
   file.put('#');
   file.close();

@@ -234,8 +234,7 @@ void ReadSamples::check_has_samples() {
   for (const LeafRange& range : all) {
     const LeafDataset& leaf = *leaves_.at(range.leaf);
     std::vector<std::int64_t> excluded;
-    std::ranges::set_union(leaf.excluded(), leaf.excluded_in_place(),
-                           std::back_inserter(excluded));
+    std::ranges::set_union(leaf.excluded(), leaf.excluded_in_place(), std::back_inserter(excluded));
     const auto count_before = [&](std::int64_t end) {
       return std::ranges::lower_bound(excluded, end) - excluded.begin();
     };

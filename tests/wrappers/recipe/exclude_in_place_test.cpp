@@ -220,9 +220,8 @@ TEST_CASE("a stream with an exclusion is the stream without it, minus the sample
     const Excluded excluded = random_pipeline.some_keys(random);
     HeapBufferPool memory;
     const auto read = [&](const Excluded& keys, int local_index) {
-      const auto pipeline = random_pipeline.make(keys)({.config = random_pipeline.layout(),
-                                                        .local_index = local_index,
-                                                        .memory = memory});
+      const auto pipeline = random_pipeline.make(keys)(
+          {.config = random_pipeline.layout(), .local_index = local_index, .memory = memory});
       Names found;
       while (found.size() < 200) {
         std::vector<Sample> samples;
@@ -345,11 +344,11 @@ TEST_CASE("the samples of a step are known if the exclusion is, else refused",
   const auto keys_of = [&](const SavableDataLoaderState& state, const Excluded& keys,
                            std::int64_t step) {
     const PipelineData data = random_pipeline.data(keys);
-    const JobPipelines pipelines = {
-        [&](const Config& config) {
-          return order_pipeline(data, random_pipeline.options(), config);
-        },
-        [&](const Config&) { return random_pipeline.make(keys); }};
+    const JobPipelines pipelines = {[&](const Config& config) {
+                                      return order_pipeline(data, random_pipeline.options(),
+                                                            config);
+                                    },
+                                    [&](const Config&) { return random_pipeline.make(keys); }};
     return keys_of_step(std::span(&state, 1), pipelines, data, step).at(0).keys;
   };
   SavableDataLoader loader(random_pipeline.make(excluded), options);
@@ -399,21 +398,19 @@ TEST_CASE("exclude_files keeps the places of all other samples of any kind of da
   for (std::int64_t i = 10; i < 20; ++i) {
     shard_and_more.insert(i);
   }
-  std::vector<Case> cases = {
-      {folder.file("lines.jsonl"),
-       line(folder.file("lines.jsonl"), "lines.jsonl", R"(,"index":3)") +
-           line(folder.file("lines.jsonl"), "lines.jsonl", R"(,"key":"20")"),
-       {3, 20}}};
+  std::vector<Case> cases = {{folder.file("lines.jsonl"),
+                              line(folder.file("lines.jsonl"), "lines.jsonl", R"(,"index":3)") +
+                                  line(folder.file("lines.jsonl"), "lines.jsonl", R"(,"key":"20")"),
+                              {3, 20}}};
   for (const std::string& path : {folder.file("prepared"), plain.path()}) {
     const PipelineData data = open_data(path);
     const auto& shards =
         std::dynamic_pointer_cast<const Webdataset>(data.leaves.at(0).dataset)->shards().shards;
-    cases.push_back({path,
-                     line(path, shards.at(0).name, R"(,"index":3)") +
-                         line(path, shards.at(1).name, "") +
-                         line(path, shards.at(2).name, fmt::format(R"(,"key":"{}")",
-                                                                   numbered_key(27))),
-                     shard_and_more});
+    cases.push_back(
+        {path,
+         line(path, shards.at(0).name, R"(,"index":3)") + line(path, shards.at(1).name, "") +
+             line(path, shards.at(2).name, fmt::format(R"(,"key":"{}")", numbered_key(27))),
+         shard_and_more});
   }
   for (const Case& one : cases) {
     CAPTURE(one.path);
@@ -422,9 +419,9 @@ TEST_CASE("exclude_files keeps the places of all other samples of any kind of da
       const PipelineData data = open_data(one.path, options);
       CHECK(data.leaves.at(0).dataset->excluded().empty());
       CHECK(data.warnings.empty());
-      const auto pipeline = train_pipeline(
-          data, {.shuffle_buffer_size = 7, .parallel_slices = 3, .repeat = false})(
-          {.memory = memory});
+      const auto pipeline =
+          train_pipeline(data, {.shuffle_buffer_size = 7, .parallel_slices = 3, .repeat = false})(
+              {.memory = memory});
       if (*start) {
         pipeline->restore_state(**start);
       } else {
