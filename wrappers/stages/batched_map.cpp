@@ -70,7 +70,8 @@ void BatchedMap::next_many(std::int64_t count, std::vector<Sample>& samples) {
   }
 }
 
-// Samples of a restored state may have been excluded since then, because the function fails on them.
+// Samples of a restored state may have been excluded since then, because the function fails on
+// them.
 void BatchedMap::leave_out_excluded() {
   if (!options_.stage.is_excluded || is_replaying()) {
     return;

@@ -27,9 +27,7 @@
 #include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
 
-using namespace energon;           // NOLINT: a test
-using namespace energon::testing;  // NOLINT: a test
-
+namespace energon::testing {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -66,16 +64,17 @@ std::int64_t draw(std::mt19937& random, std::int64_t first, std::int64_t last) {
 // A random blend, order, layout and stage.
 class RandomPipeline {
  public:
-  enum class Kind : std::uint8_t { kNone, kBatches, kFlatMap, kSortPool, kPacks };
+  enum class Kind : std::uint8_t { kNone, kBatches, kFlatMap, kCalls, kSortPool, kPacks };
 
-  RandomPipeline(std::uint32_t seed, Kind stage) {
+  RandomPipeline(std::uint32_t seed, Kind stage, bool is_endless = false) {
     std::mt19937 random(seed);
     for (std::int64_t leaf = draw(random, 1, 3); leaf > 0; --leaf) {
-      counts_.push_back({draw(random, 5, 20), draw(random, 5, 20), draw(random, 5, 20)});
+      counts_.push_back({draw(random, 8, 20), draw(random, 8, 20), draw(random, 8, 20)});
     }
     is_weighted_ = counts_.size() > 1 && random() % 2 == 0;
     // Held samples are known only if each comes once.
-    options_.repeat = stage < Kind::kSortPool && (is_weighted_ || random() % 2 == 0);
+    options_.repeat =
+        is_endless || (stage < Kind::kSortPool && (is_weighted_ || random() % 2 == 0));
     is_weighted_ = is_weighted_ && options_.repeat;
     options_.shuffle_buffer_size = draw(random, 0, 12);
     options_.parallel_slices = draw(random, 1, 4);
@@ -89,11 +88,17 @@ class RandomPipeline {
     options_.task_encoder.batch = [](std::span<Sample>) { return Mapping(); };
     options_.batch_size = stage == Kind::kNone ? std::nullopt : std::optional(draw(random, 1, 4));
     if (stage == Kind::kFlatMap) {  // one or two outputs
+      held_ = 1;
       options_.task_encoder.encode_sample = [](Sample sample, CallContext&) {
         const int count = sample.keys.front().back() % 2 + 1;
         return [sample = std::move(sample), left = count]() mutable -> std::optional<Sample> {
           return left-- > 0 ? std::optional(sample) : std::nullopt;
         };
+      };
+    } else if (stage == Kind::kCalls) {
+      options_.samples_per_call = 5;
+      options_.task_encoder.encode_samples = [](std::vector<Sample> samples, CallContext&) {
+        return samples;
       };
     } else if (stage == Kind::kSortPool) {
       options_.sort_pool_size = held_ = 5;
@@ -138,7 +143,7 @@ class RandomPipeline {
   // A part of all keys, but none of `kept`.
   Excluded some_keys(std::mt19937& random, const Excluded& kept = {}) const {
     Excluded excluded;
-    const auto one_in = static_cast<std::uint32_t>(draw(random, 2, 9));
+    const auto one_in = static_cast<std::uint32_t>(draw(random, 3, 9));
     for (std::size_t leaf = 0; leaf < counts_.size(); ++leaf) {
       const MemoryLeaf samples("", counts_[leaf]);
       for (std::int64_t i = 0; i < samples.sample_count(); ++i) {
@@ -248,7 +253,8 @@ TEST_CASE("a stream with an exclusion is the stream without it, minus the sample
 
 TEST_CASE("a job goes on with another exclusion exactly where it was",
           "[wrappers][exclude][fork]") {
-  const auto stage = GENERATE(Kind::kBatches, Kind::kFlatMap, Kind::kSortPool, Kind::kPacks);
+  const auto stage =
+      GENERATE(Kind::kBatches, Kind::kFlatMap, Kind::kCalls, Kind::kSortPool, Kind::kPacks);
   const int num_workers = GENERATE(0, 2);
   CAPTURE(static_cast<int>(stage), num_workers);
   const std::uint32_t jobs = num_workers == 0 ? 12 : 3;
@@ -337,7 +343,7 @@ TEST_CASE("an excluded sample can be read by its restore key, and its state is t
 
 TEST_CASE("the samples of a step are known if the exclusion is, else refused",
           "[wrappers][exclude]") {
-  const RandomPipeline random_pipeline(5, Kind::kBatches);
+  const RandomPipeline random_pipeline(5, Kind::kBatches, true);
   std::mt19937 random(1);
   const Excluded excluded = random_pipeline.some_keys(random);
   const LoaderOptions options{.worker_config = random_pipeline.layout()};
@@ -443,3 +449,5 @@ TEST_CASE("exclude_files keeps the places of all other samples of any kind of da
     CHECK(take_all(options, &start) == all);
   }
 }
+
+}  // namespace energon::testing
