@@ -40,6 +40,7 @@ void add_lint(CLI::App& app, Run& run);
 void add_preview(CLI::App& app, Run& run);
 void add_run(CLI::App& app, Run& run);
 void add_get(CLI::App& app, Run& run);
+void add_exclude(CLI::App& app, Run& run);
 void add_certify(CLI::App& app, Run& run);
 void add_checkpoint(CLI::App& app, Run& run);
 void add_checkpoint_import(CLI::App& checkpoint, Run& run);  // called by add_checkpoint()

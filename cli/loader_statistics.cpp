@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -101,7 +102,9 @@ SampleCounts count_samples(const PipelineData& data) {
   SampleCounts counts;
   for (const PipelineLeaf& leaf : data.leaves) {
     const SampleRange range = range_of(leaf);
-    const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
+    std::vector<std::int64_t> excluded;
+    std::ranges::set_union(leaf.dataset->excluded(), leaf.dataset->excluded_in_place(),
+                           std::back_inserter(excluded));
     const auto first = std::lower_bound(excluded.begin(), excluded.end(), range.begin);
     const auto last = std::lower_bound(excluded.begin(), excluded.end(), range.end);
     counts.all += leaf.dataset->sample_count();

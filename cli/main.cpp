@@ -34,6 +34,7 @@ void add_commands(CLI::App& app, Run& run) {
   add_preview(app, run);
   add_run(app, run);
   add_get(app, run);
+  add_exclude(app, run);
   add_checkpoint(app, run);
   add_which(app, run);
   add_certify(app, run);

@@ -121,14 +121,13 @@ void print_sample(const Sample& sample) {
 
 void print_samples(const PipelineLeaf& leaf, std::int64_t count) {
   const std::unique_ptr<LeafReader> reader = leaf.dataset->open_reader();
-  const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
   const SampleRange range = range_of(leaf);
   HeapBufferPool memory;
   for (std::int64_t i = range.begin; i < range.end && count > 0; ++i) {
     if (interrupt_signal() != 0) {
       return;
     }
-    if (std::binary_search(excluded.begin(), excluded.end(), i)) {
+    if (leaf.dataset->is_excluded(i)) {
       continue;
     }
     std::vector<Sample> samples;

@@ -215,14 +215,13 @@ class PageMaker {
   void add_column(std::size_t number, std::int64_t begin, std::int64_t count) {
     const PipelineLeaf& leaf = data_.leaves[number];
     const SampleRange range = range_of(leaf);
-    const std::vector<std::int64_t>& excluded = leaf.dataset->excluded();
     PageColumn& column = page_.columns.emplace_back();
     column.title = name_of(recipe_.leaves.at(number));
     const std::unique_ptr<LeafReader> reader = leaf.dataset->open_reader();
     std::int64_t shown = 0;
     for (std::int64_t i = begin; i < range.end && shown < count; ++i) {
       check_interrupt();
-      if (!std::binary_search(excluded.begin(), excluded.end(), i)) {
+      if (!leaf.dataset->is_excluded(i)) {
         column.cards.push_back(card_at(*reader, number, i));
         ++shown;
       }

@@ -54,7 +54,16 @@ void check_checkpoint(const SavableDatasetCheckpoint& checkpoint,
   }
 }
 
-[[noreturn]] void refuse(const std::vector<std::string>& differences) {
+[[noreturn]] void refuse(std::vector<std::string> differences) {
+  const bool is_excluded_different =
+      std::ranges::any_of(differences, [](const std::string& difference) {
+        return difference.find("].excluded: ") != std::string::npos;
+      });
+  if (is_excluded_different) {
+    differences.emplace_back(
+        "(excluded: the list exclude of a split file, or the shards that cannot be opened, are not "
+        "those of the job; exclude_files may differ)");
+  }
   throw Error(ErrorCode::kMismatch,
               fmt::format("the state was saved by another loader; nothing was restored:\n  {}",
                           fmt::join(differences, "\n  ")));

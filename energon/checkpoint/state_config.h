@@ -32,7 +32,7 @@ void check_config(const Config& config, const std::string& path);
 Config state_config(const PipelineFactory& make_pipeline, const WorkerConfig& worker_config);
 
 /// What all ranks of a job share: the configuration in a state without the rank. It identifies the
-/// data, with counts, sizes and exclusions.
+/// data, with counts, sizes and the exclusions of split files.
 Config common_config(Config state_config);
 
 /// Returns the configuration in the form stored in files. Throws Error (kUnsupported) if a string

@@ -295,8 +295,8 @@ void DeliveredItems::refuse(std::size_t number, std::string_view difference) con
       fmt::format(
           "rank {}: the recomputed items differ from those that the job delivered. Logical shard "
           "{} had delivered {} items{} when the state was saved, but {}. Either the job left "
-          "out samples (by an error policy or SkipSample) that are not left out here, or its "
-          "functions make different items now",
+          "out samples (by an error policy, SkipSample or exclude_files) that are not left out "
+          "here, or the other way around, or its functions make different items now",
           layout_.rank, logical_shard.saved.logical_shard, logical_shard.delivered(),
           samples > 0 ? fmt::format(" with {} samples", samples) : "", difference));
 }

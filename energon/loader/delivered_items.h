@@ -8,14 +8,14 @@
 // With an order pipeline (wrappers/recipe/order_pipeline.h), no data is read and no user function
 // runs. With the job's own pipeline, its functions and error policies recompute all items.
 //
-// A sample that a job left out, because of an error policy or SkipSample, shifts all later samples
-// of its logical shard. A state records what was delivered: the position of each logical shard in
-// the order, and the number and digest of its samples (energon/checkpoint/certificate.h). Once all
-// items before the state are recomputed, next() compares them with the state and throws if they
-// differ from those that the job delivered. Items are proven only then: read up to delivered()
-// before you rely on any of them. A job that was continued from a state of megatron-energon, which
-// has no certificates, is proven only if its data repeats forever and its functions make one item
-// from each sample.
+// A sample that a job left out, because of an error policy, SkipSample or exclude_files, shifts all
+// later samples of its logical shard. A state records what was delivered: the position of each
+// logical shard in the order, and the number and digest of its samples
+// (energon/checkpoint/certificate.h). Once all items before the state are recomputed, next()
+// compares them with the state and throws if they differ from those that the job delivered. Items
+// are proven only then: read up to delivered() before you rely on any of them. A job that was
+// continued from a state of megatron-energon, which has no certificates, is proven only if its data
+// repeats forever and its functions make one item from each sample.
 
 #pragma once
 

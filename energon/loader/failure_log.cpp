@@ -5,18 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
-#include <span>
+#include <optional>
+#include <string_view>
 #include <utility>
 
-#include <fmt/chrono.h>
-#include <nlohmann/json.hpp>
-
-#include "energon/state/savable.h"
+#include "io/dataset/quarantine.h"
 #include "io/error.h"
 #include "io/file.h"
-#include "io/hash.h"
 
 namespace energon {
 namespace {
@@ -25,32 +21,7 @@ constexpr std::size_t kNewestReports = 1000;
 constexpr std::size_t kKeptSamples = 100;
 constexpr std::size_t kKeptCauseBytes = 4096;
 constexpr std::size_t kKeptDetails = 32;  // of the newest reports
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
-}
-
-std::string line_of(const FailureReport& report) {
-  const FailedSample& sample = report.samples.front();
-  Config line = {
-      {"time", utc_now()}, {"dataset", sample.dataset_path}, {"shard", sample.shard_name}};
-  if (!report.is_shard_broken) {
-    if (sample.index_in_shard) {
-      line["index"] = *sample.index_in_shard;
-    }
-    if (!sample.key.empty()) {
-      line["key"] = sample.key;
-    }
-    if (sample.bytes.size > 0) {
-      line["bytes"] = {sample.bytes.offset, sample.bytes.size};
-    }
-  }
-  line["stage"] = report.stage;
-  line["cause"] = report.cause;
-  // Names are bytes; JSON is UTF-8. A sample whose key is not UTF-8 is found by its index.
-  return line.dump(-1, ' ', false, Config::error_handler_t::replace) + "\n";
-}
+constexpr std::uint64_t kMostFileBytes = std::uint64_t{4} << 30;
 
 bool names_one_place(const FailureReport& report) {
   if (report.samples.empty() || report.samples.front().shard_name.empty()) {
@@ -61,19 +32,14 @@ bool names_one_place(const FailureReport& report) {
          (report.samples.size() == 1 && (sample.index_in_shard || !sample.key.empty()));
 }
 
-// A hash that identifies a place: only 8 bytes, for runs in which millions of samples fail.
-std::uint64_t place_of(const FailureReport& report) {
+QuarantineEntry entry_of(const FailureReport& report) {
   const FailedSample& sample = report.samples.front();
-  Xxh3Stream local_index;
-  local_index.update_field(as_bytes(sample.dataset_path));
-  local_index.update_field(as_bytes(sample.shard_name));
+  QuarantineEntry entry{.dataset_path = sample.dataset_path, .shard_name = sample.shard_name};
   if (!report.is_shard_broken) {
-    local_index.update_field(as_bytes(sample.key));
-    if (sample.index_in_shard) {
-      local_index.update_field(std::as_bytes(std::span(&*sample.index_in_shard, 1)));
-    }
+    entry.index = sample.index_in_shard;
+    entry.key = sample.key.empty() ? std::nullopt : std::optional(sample.key);
   }
-  return local_index.digest();
+  return entry;
 }
 
 }  // namespace
@@ -154,19 +120,51 @@ void QuarantineWriter::open() {
     throw io_error("cannot open the quarantine file", errno, {.path = path_});
   }
   check_can_append(file_.get(), path_);
+  is_new_ = true;
+}
+
+// Other runs may have met the same samples. Their lines are only compared, so one that cannot be
+// parsed does not end this run.
+void QuarantineWriter::note_lines() {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path_, ignored)) {
+    return;  // a terminal, for example
+  }
+  const std::string text = read_file(path_, kMostFileBytes);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    try {
+      const std::string_view line(text.data() + begin, end - begin);
+      for (const QuarantineEntry& entry : parse_quarantine(line, path_).entries) {
+        written_.insert(place_digest(entry));
+      }
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
+    }
+    begin = end + 1;
+  }
 }
 
 void QuarantineWriter::append(const FailureReport& report) {
   if (!enabled() || !names_one_place(report)) {
     return;
   }
-  const std::uint64_t place = place_of(report);
+  const QuarantineEntry entry = entry_of(report);
+  const std::uint64_t place = place_digest(entry);
   if (written_.contains(place)) {
     return;
   }
-  std::string line = line_of(report);
+  std::string line = to_line(
+      entry, {.stage = report.stage,
+              .cause = report.cause,
+              .bytes = report.is_shard_broken ? ByteRange() : report.samples.front().bytes});
   if (!file_.valid()) {
     open();
+    note_lines();
+    if (written_.contains(place)) {
+      return;
+    }
+  }
+  if (is_new_) {
     // A partial last line, left by a crash, must not swallow this one.
     const off_t size = ::lseek(file_.get(), 0, SEEK_END);
     char last = '\n';
@@ -180,6 +178,7 @@ void QuarantineWriter::append(const FailureReport& report) {
     file_.reset();  // the next call handles the partial line
     throw;
   }
+  is_new_ = false;
   written_.insert(place);
 }
 

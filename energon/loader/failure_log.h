@@ -39,17 +39,19 @@ class QuarantineWriter {
   void check() const;
 
   /// Appends one line for the sample or the broken shard in `report`, with one system call. Writes
-  /// nothing if this writer has written that line before, if the report has several samples (the
-  /// bad one is unknown), or if their place is unknown. Throws Error (kIo, kNotFound for a missing
-  /// folder).
+  /// nothing if the file had a line for it when it was opened or this writer has written one since,
+  /// if the report has several samples (the bad one is unknown), or if their place is unknown.
+  /// Throws Error (kIo, kNotFound for a missing folder).
   void append(const FailureReport& report);
 
  private:
   void open();
+  void note_lines();
 
   const std::string path_;
   UniqueFd file_;
-  std::unordered_set<std::uint64_t> written_;  // hashes of samples and shards
+  bool is_new_ = false;                        // whether nothing was written since it was opened
+  std::unordered_set<std::uint64_t> written_;  // place_digest() of lines in the file
 };
 
 /// Failures by stage and shard, and the newest reports. Its memory does not grow with the number of

@@ -87,7 +87,7 @@ std::map<std::string, MediaMetadata, std::less<>> media_of(const SampleIndex& in
 
 SampleInShard find_in_prepared(const std::string& folder, const DatasetInfo& info,
                                const std::string& key, const SplitPart& part,
-                               const OpenOptions& open) {
+                               const FindOptions& options) {
   const std::string meta = folder + "/.nv-meta";
   std::vector<std::string> shards_of_part;
   if (part.name) {
@@ -117,7 +117,14 @@ SampleInShard find_in_prepared(const std::string& folder, const DatasetInfo& inf
                             printable(key), printable(shard_name), printable(*part.name)),
                 {.path = folder});
   }
-  const ShardFile file = open_prepared_shard(folder, info, static_cast<std::size_t>(shard), open);
+  if (!options.reads) {
+    return {.shard = {.dataset_path = folder,
+                      .kind = "prepared",
+                      .shards = {{.name = shard_name, .is_checked = false}}},
+            .sample = location->sample_index};
+  }
+  const ShardFile file =
+      open_prepared_shard(folder, info, static_cast<std::size_t>(shard), options.open);
   SampleInShard found = {.shard = {.dataset_path = folder,
                                    .kind = "prepared",
                                    .shards = {file},
@@ -176,6 +183,9 @@ std::vector<SampleInShard> find_in_plain(const std::string& path, const std::str
   tell(shards.warnings, options);
   std::vector<SampleInShard> places;
   for (const ShardFile& shard : shards.shards) {
+    if (shard.is_broken) {
+      continue;
+    }
     if (const auto sample = find_in_shard(shard, key, options)) {
       places.push_back(
           {.shard = {.dataset_path = shards.dataset_path, .kind = shards.kind, .shards = {shard}},
@@ -277,6 +287,19 @@ FoundSample read_sample(const SampleInShard& place, const std::string& key) {
   }
 }
 
+// The sample as if it had been read, with its key and source only.
+FoundSample place_only(const SampleInShard& place, const std::string& key) {
+  FoundSample found;
+  found.sample.keys.push_back(key);
+  found.sample.sources.push_back({.shard = std::make_shared<const SourceShard>(
+                                      SourceShard{.dataset_path = place.shard.dataset_path,
+                                                  .shard_name = place.shard.shards.front().name,
+                                                  .subflavors = "{}"}),
+                                  .index_in_shard = place.sample,
+                                  .bytes = {}});
+  return found;
+}
+
 /// The samples with this key in the tars at `path`, at least one. `options.split` is not used.
 /// Throws Error like find_sample().
 std::vector<FoundSample> find_in_shards(const std::string& path, const std::string& key,
@@ -289,7 +312,7 @@ std::vector<FoundSample> find_in_shards(const std::string& path, const std::stri
     warnings.clear();
     for (const SampleInShard& place : places) {
       warnings.insert(warnings.end(), place.shard.warnings.begin(), place.shard.warnings.end());
-      found.push_back(read_sample(place, key));
+      found.push_back(options.reads ? read_sample(place, key) : place_only(place, key));
     }
   };
   std::error_code ignored;
@@ -300,7 +323,7 @@ std::vector<FoundSample> find_in_shards(const std::string& path, const std::stri
   const std::string folder = fs::canonical(path).string();
   read_committed(folder, [&] {
     const auto info = read_dataset_info(folder + "/.nv-meta");
-    read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, options.open)}
+    read_all(info ? std::vector{find_in_prepared(folder, *info, key, part, options)}
                   : find_in_plain(path, key, matches, options));
   });
   tell(warnings, options);
@@ -325,10 +348,17 @@ FoundSample find_line(const std::string& path, const std::string& key, const Fin
                             printable(key), dataset->sample_count() - 1),
                 {.path = path});
   }
+  const ByteRange bytes = dataset->index().range(index);
+  if (!options.reads) {
+    FoundSample found{.sample = {}, .bytes = bytes, .parts = {}};
+    found.sample.keys.push_back(key);
+    found.sample.sources.push_back(
+        {.shard = dataset->source(), .index_in_shard = index, .bytes = bytes});
+    return found;
+  }
   HeapBufferPool memory;
   std::vector<Sample> samples;
   dataset->open_reader()->read({&index, 1}, memory, samples);
-  const ByteRange bytes = dataset->index().range(index);
   return {.sample = std::move(samples.at(0)),
           .bytes = bytes,
           .parts = {{.name = "json", .content = bytes}}};

@@ -31,6 +31,10 @@ struct FindOptions {
   /// Unset means all. Ignored for plain tars and JSONL files.
   std::optional<std::string> split = std::nullopt;
 
+  /// Whether found samples are read. If not, damaged samples are found, too, and FoundSample has
+  /// only their keys and sources.
+  bool reads = true;
+
   /// Called before each header of a tar that is scanned. An exception ends the search.
   std::function<void()> check_cancelled = nullptr;
 

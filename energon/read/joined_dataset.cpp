@@ -1,6 +1,7 @@
 #include "energon/read/joined_dataset.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -88,7 +89,7 @@ JoinedDataset::JoinedDataset(const LeafReference& reference,
     sizes.push_back(std::move(column_sizes));
   }
   index.check(sizes);
-  excluded_ = find_excluded(index);
+  find_excluded(index);
   digest_ = digest_of_file(index_path_);
 }
 
@@ -96,45 +97,56 @@ std::optional<std::int64_t> JoinedDataset::shard_of(std::size_t column, std::int
   return columns_[column].shards.at(static_cast<std::size_t>(place));
 }
 
-// Rows with a sample that was left out after the join was prepared, for example by a quarantine
-// file.
-std::vector<std::int64_t> JoinedDataset::find_excluded(const JoinIndex& index) const {
-  std::set<std::tuple<std::size_t, std::int64_t, std::uint64_t>> places;  // column, shard, offset
+// Finds rows with a sample that was left out after the join was prepared, for example by a
+// quarantine file.
+void JoinedDataset::find_excluded(const JoinIndex& index) {
+  using Places = std::set<std::tuple<std::size_t, std::int64_t, std::uint64_t>>;
+  Places places;  // column, shard, offset
+  Places places_kept;
   bool is_any_shard_missing = false;
+  const auto add = [&](std::size_t c, const SampleExclude& exclude, Places& to) {
+    const ShardFile& shard =
+        columns_[c].dataset->shards().shards[static_cast<std::size_t>(exclude.shard)];
+    if (shard.is_broken) {
+      return;  // no row refers to this shard
+    }
+    const TarIndex tar_index = TarIndex::load(shard.index_path, shard.tar_size);
+    if (shard.index_digest) {
+      check_recorded_index(*shard.index_digest, tar_index, shard.index_path);
+    }
+    to.insert({c, exclude.shard, tar_index.entries()[static_cast<std::size_t>(exclude.sample)]});
+  };
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const ShardSet& set = columns_[c].dataset->shards();
-    is_any_shard_missing = is_any_shard_missing || !set.broken.empty() ||
-                           set.shards.size() < columns_[c].shards.size();
+    is_any_shard_missing =
+        is_any_shard_missing || set.shards.size() < columns_[c].shards.size() ||
+        std::any_of(set.shards.begin(), set.shards.end(), std::mem_fn(&ShardFile::is_broken));
     for (const SampleExclude& exclude : set.excludes) {
-      const ShardFile& shard = set.shards[static_cast<std::size_t>(exclude.shard)];
-      if (shard.is_broken) {
-        continue;  // no row refers to this shard
-      }
-      const TarIndex tar_index = TarIndex::load(shard.index_path, shard.tar_size);
-      if (shard.index_digest) {
-        check_recorded_index(*shard.index_digest, tar_index, shard.index_path);
-      }
-      places.insert(
-          {c, exclude.shard, tar_index.entries()[static_cast<std::size_t>(exclude.sample)]});
+      add(c, exclude, places);
+    }
+    for (const SampleExclude& exclude : set.excludes_in_place) {
+      add(c, exclude, places_kept);
     }
   }
-  std::vector<std::int64_t> excluded;
-  if (places.empty() && !is_any_shard_missing) {
-    return excluded;
+  if (places.empty() && places_kept.empty() && !is_any_shard_missing) {
+    return;
   }
   index.for_each_row([&](std::int64_t i, const JoinRow& row) {
     bool is_excluded = false;
-    for (std::size_t c = 0; c < row.size() && !is_excluded; ++c) {
+    bool is_kept = false;
+    for (std::size_t c = 0; c < row.size(); ++c) {
       if (row[c]) {
         const auto shard = shard_of(c, row[c]->shard);
-        is_excluded = !shard || places.contains({c, *shard, row[c]->bytes.offset});
+        is_excluded = is_excluded || !shard || places.contains({c, *shard, row[c]->bytes.offset});
+        is_kept = is_kept || (shard && places_kept.contains({c, *shard, row[c]->bytes.offset}));
       }
     }
     if (is_excluded) {
-      excluded.push_back(i);
+      excluded_.push_back(i);
+    } else if (is_kept) {
+      excluded_in_place_.push_back(i);
     }
   });
-  return excluded;
 }
 
 Config JoinedDataset::config() const {

@@ -45,6 +45,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return shard_counts_.front(); }
   const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  const std::vector<std::int64_t>& excluded_in_place() const override { return excluded_in_place_; }
   Config config() const override;
   std::unique_ptr<LeafReader> open_reader() const override;
 
@@ -69,7 +70,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
     std::vector<std::optional<std::int64_t>> shards;  // by index in the split before exclusion
   };
 
-  std::vector<std::int64_t> find_excluded(const JoinIndex& index) const;
+  void find_excluded(const JoinIndex& index);
 
   std::vector<Column> columns_;
   const JoinFunction function_;
@@ -78,6 +79,7 @@ class JoinedDataset final : public LeafDataset, public std::enable_shared_from_t
   FileIdentity index_identity_;
   std::vector<std::int64_t> shard_counts_;  // one entry, the number of rows
   std::vector<std::int64_t> excluded_;
+  std::vector<std::int64_t> excluded_in_place_;
   std::string digest_;
 };
 

@@ -22,17 +22,20 @@ namespace energon {
 
 class JsonlDataset final : public LeafDataset, public std::enable_shared_from_this<JsonlDataset> {
  public:
-  /// Loads the index, or builds it. `subflavors`: a JSON object. Skips samples that are named in
-  /// `exclude_files` (io/dataset/quarantine.h). Reading a line of more than `max_sample_bytes` is
-  /// an error instead of a huge allocation. Throws Error: kNotFound, kIo, kCorruptData with line
-  /// and byte, and those of find_quarantined_lines().
+  /// Loads the index, or builds it. `subflavors`: a JSON object. excluded_in_place() has the
+  /// samples that `exclude_files` (io/dataset/quarantine.h) list. Reading a line of more than
+  /// `max_sample_bytes` is an error instead of a huge allocation. Throws Error: kNotFound, kIo,
+  /// kCorruptData with line and byte, and those of find_quarantined_lines().
   JsonlDataset(std::string path, const std::optional<std::string>& cache_dir,
                std::string subflavors = "{}", const std::vector<std::string>& exclude_files = {},
                std::uint64_t max_sample_bytes = std::uint64_t{1} << 36);
 
   const std::vector<std::int64_t>& shard_counts() const override { return shard_counts_; }
   std::int64_t sample_count() const override { return index_.sample_count(); }
-  const std::vector<std::int64_t>& excluded() const override { return quarantined_.indexes; }
+  const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  const std::vector<std::int64_t>& excluded_in_place() const override {
+    return quarantined_.indexes;
+  }
   Config config() const override;
   std::unique_ptr<LeafReader> open_reader() const override;
 
@@ -49,6 +52,7 @@ class JsonlDataset final : public LeafDataset, public std::enable_shared_from_th
   const FileIdentity identity_;
   const JsonlIndex index_;
   const std::vector<std::int64_t> shard_counts_;
+  const std::vector<std::int64_t> excluded_;  // always empty
   const QuarantinedLines quarantined_;
   const std::uint64_t max_sample_bytes_;
   const std::shared_ptr<const SourceShard> source_;

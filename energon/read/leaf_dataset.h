@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -77,8 +78,19 @@ class LeafDataset {
   /// The running sums of shard_counts(), or none if the dataset does not keep them.
   virtual std::span<const std::int64_t> shard_ends() const { return {}; }
   virtual std::int64_t sample_count() const = 0;
-  /// Positions to skip, ascending.
+  /// Positions to skip, ascending. They are part of config(), because orders do not draw them.
   virtual const std::vector<std::int64_t>& excluded() const = 0;
+  /// Positions that orders draw and ReadSamples leaves out, ascending. They change no order, so
+  /// they are not part of config(), and a job may go on with others.
+  virtual const std::vector<std::int64_t>& excluded_in_place() const {
+    static const std::vector<std::int64_t> none;
+    return none;
+  }
+  /// Whether the sample is excluded in either way.
+  bool is_excluded(std::int64_t index) const {
+    return std::ranges::binary_search(excluded(), index) ||
+           std::ranges::binary_search(excluded_in_place(), index);
+  }
   /// Identity of the data for saved states: equal configs mean equal samples at equal positions.
   virtual Config config() const = 0;
   virtual std::unique_ptr<LeafReader> open_reader() const = 0;

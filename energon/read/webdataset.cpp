@@ -142,10 +142,17 @@ Webdataset::Webdataset(ShardSet shards, const WebdatasetOptions& options)
     sources_.push_back(std::make_shared<const SourceShard>(
         SourceShard{shards_.dataset_path, shard.name, options_.subflavors}));
   }
-  for (const SampleExclude& exclude : shards_.excludes) {
-    excluded_.push_back(begins.at(static_cast<std::size_t>(exclude.shard)) + exclude.sample);
-  }
-  std::sort(excluded_.begin(), excluded_.end());
+  const auto positions = [&](const std::vector<SampleExclude>& excludes) {
+    std::vector<std::int64_t> positions;
+    positions.reserve(excludes.size());
+    for (const SampleExclude& exclude : excludes) {
+      positions.push_back(begins.at(static_cast<std::size_t>(exclude.shard)) + exclude.sample);
+    }
+    std::sort(positions.begin(), positions.end());
+    return positions;
+  };
+  excluded_ = positions(shards_.excludes);
+  excluded_in_place_ = positions(shards_.excludes_in_place);
 }
 
 Config Webdataset::config() const {

@@ -88,6 +88,7 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   }
   /// Positions of the excluded samples, ascending.
   const std::vector<std::int64_t>& excluded() const override { return excluded_; }
+  const std::vector<std::int64_t>& excluded_in_place() const override { return excluded_in_place_; }
   /// Whether samples include `part` (WebdatasetOptions::part_filter).
   bool has_part(std::string_view part) const;
   /// Identity of the data for saved states: names, counts and sizes of all shards, and digests of
@@ -117,6 +118,7 @@ class Webdataset final : public LeafDataset, public std::enable_shared_from_this
   std::vector<std::int64_t> shard_counts_;
   std::vector<std::int64_t> shard_ends_;  // cumulative counts
   std::vector<std::int64_t> excluded_;
+  std::vector<std::int64_t> excluded_in_place_;
   std::vector<std::shared_ptr<const SourceShard>> sources_;
   ShardFingerprint fingerprint_;
 };

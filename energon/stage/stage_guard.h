@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "energon/sample/sample_ref.h"
 #include "energon/stage/call_context.h"
 #include "energon/stage/dataset.h"
 #include "energon/stage/failure.h"
@@ -29,6 +30,8 @@ struct StageOptions {
   /// Number of samples in a row without output that is an Error; 0 means no limit. Without a limit,
   /// a stage that cannot use any sample would loop forever in an endless epoch.
   std::int64_t most_left_out = 0;
+  /// Whether a sample is excluded in place (LeafDataset::excluded_in_place()). Null means none is.
+  std::function<bool(const SampleRef&)> is_excluded = nullptr;
   /// Must outlive the stage.
   std::reference_wrapper<PipelineMonitor> monitor = no_monitor();
 

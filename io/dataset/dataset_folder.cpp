@@ -1,5 +1,6 @@
 #include "io/dataset/dataset_folder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -93,14 +95,64 @@ void mark_broken(ShardSet& set, const std::vector<std::exception_ptr>& errors,
 
 // Excludes the samples of broken shards, so that the other samples keep their positions.
 void exclude_broken(ShardSet& set) {
-  for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
-    if (!set.shards[shard].is_broken) {
-      continue;
+  std::set<std::string> names;
+  for (const BrokenShard& shard : set.broken) {
+    names.insert(shard.name);
+  }
+  exclude_shards(names, set, &ShardSet::excludes);
+}
+
+// --- Shards that quarantine files exclude in place ---
+
+// Opens shards. One that cannot be opened, because it is damaged or missing, keeps its place if its
+// samples are excluded and their number is known. Thread-safe for different shards.
+class ExcludedShards {
+ public:
+  ExcludedShards(const std::set<std::string>& names, ShardSet& set)
+      : names_(names), set_(set), is_lost_(set.shards.size()) {}
+
+  /// Calls `open()`, which fills in shard i. `count` as for mark_broken().
+  template <class Open>
+  void open(std::size_t i, const Open& open, const CountOfBroken& count) {
+    ShardFile& shard = set_.shards[i];
+    if (!names_.contains(shard.name)) {
+      open();
+      return;
     }
-    for (std::int64_t sample = 0; sample < set.shards[shard].sample_count; ++sample) {
-      set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
+    try {
+      open();
+    } catch (const Error& error) {
+      if (!is_about_shard(error.code())) {
+        throw;
+      }
+      shard = {.name = shard.name, .is_broken = true};
+      try {
+        shard.sample_count = count(shard);
+      } catch (const Error&) {
+        is_lost_[i] = 1;
+      }
     }
   }
+
+  /// Drops the shards whose number of samples is not known: they have no places.
+  void drop_lost() {
+    std::size_t i = 0;
+    std::erase_if(set_.shards, [&](const ShardFile&) { return is_lost_[i++] != 0; });
+  }
+
+ private:
+  const std::set<std::string>& names_;
+  ShardSet& set_;
+  std::vector<char> is_lost_;  // several threads write
+};
+
+// What quarantine files of the options exclude. `index_path` as for resolve_excludes().
+void exclude_in_place(const QuarantinedSamples& quarantined, const DatasetInfo& info,
+                      const std::string& index_path, ShardSet& set) {
+  constexpr ExcludeList kList = &ShardSet::excludes_in_place;
+  exclude_shards(quarantined.shards, set, kList);
+  exclude_by_index(quarantined, set, kList);
+  resolve_excludes(quarantined.entries(), info, index_path, set, kList);
 }
 
 // --- Steps of opening shared by prepared datasets and plain tars ---
@@ -217,15 +269,14 @@ void add_shards(const std::vector<std::string>& names, const ShardCounts& counts
   }
 }
 
-// What the split file and the options exclude.
+// What the split file excludes.
 struct Excludes {
   std::vector<std::string> entries;  // shards and samples
   std::vector<std::string> files;    // quarantine files
 };
 
-Excludes sort_excludes(const std::string& path, const std::vector<std::string>& split_entries,
-                       const OpenOptions& options) {
-  Excludes excludes{.entries = {}, .files = options.exclude_files};
+Excludes sort_excludes(const std::string& path, const std::vector<std::string>& split_entries) {
+  Excludes excludes;
   for (const std::string& entry : split_entries) {
     if (entry.ends_with(".jsonl")) {
       excludes.files.push_back((fs::path(path) / entry).string());
@@ -238,17 +289,22 @@ Excludes sort_excludes(const std::string& path, const std::vector<std::string>& 
 
 // Opens each shard.
 void open_each(const DatasetInfo& info, const ShardCounts& counts, const OpenOptions& options,
-               ShardSet& set) {
+               const std::set<std::string>& excluded, ShardSet& set) {
   const std::optional<ShardRecords> records =
       ShardRecords::load(set.dataset_path + "/.nv-meta", info);
   ShardWarnings warnings(set);
+  const auto count = [&](const ShardFile& shard) { return counts.at(shard.name); };
+  ExcludedShards excluded_shards(excluded, set);
   const auto open = [&](ShardFile& shard, std::size_t i) {
     const ShardRecord* const record = records ? records->find(shard.name) : nullptr;
-    if (auto odd = open_shard(shard, counts.at(shard.name), set.dataset_path, record, options)) {
-      warnings.of(i).push_back(std::move(*odd));
-    }
+    const auto open_one = [&] {
+      if (auto odd = open_shard(shard, counts.at(shard.name), set.dataset_path, record, options)) {
+        warnings.of(i).push_back(std::move(*odd));
+      }
+    };
+    excluded_shards.open(i, open_one, count);
   };
-  open_shards(set, options, open, [&](const ShardFile& shard) { return counts.at(shard.name); });
+  open_shards(set, options, open, count);
   for (const ShardFile& shard : set.shards) {
     if (!shard.is_broken) {
       check_has_checksums(shard, records && records->has_checksums(), options);
@@ -271,12 +327,14 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
   const ShardCounts counts = counts_of(*info);
   ShardSet set{.dataset_path = path, .kind = "prepared"};
   add_shards(selected.names, counts, meta, options, set);
-  Excludes excludes = sort_excludes(path, selected.exclude_entries, options);
-  const QuarantinedSamples quarantined = take_quarantined(excludes.files, set);
+  Excludes excludes = sort_excludes(path, selected.exclude_entries);
+  const QuarantinedSamples quarantined = find_quarantined(excludes.files, set);
+  drop_shards(quarantined.shards, set);
+  const QuarantinedSamples in_place = find_quarantined(options.exclude_files, set);
   if (summarized) {
     summarized->open(set, options);
   } else {
-    open_each(*info, counts, options, set);
+    open_each(*info, counts, options, in_place.shards, set);
   }
   check_not_empty(set);
   exclude_broken(set);
@@ -288,6 +346,7 @@ ShardSet open_prepared(const std::string& path, const OpenOptions& options) {
     exclude_by_media(options, *info, meta + "/index.sqlite", set);
   }
   resolve_excludes(excludes.entries, *info, meta + "/index.sqlite", set);
+  exclude_in_place(in_place, *info, meta + "/index.sqlite", set);
   return set;
 }
 
@@ -328,35 +387,41 @@ ShardSet open_plain(const ShardList& list, const OpenOptions& options,
   for (const std::string& name : list.names) {
     set.shards.push_back({.name = name});
   }
-  const QuarantinedSamples quarantined = take_quarantined(options.exclude_files, set);
+  const QuarantinedSamples in_place = find_quarantined(options.exclude_files, set);
   ShardWarnings warnings(set);
-  const auto open = [&](ShardFile& shard, std::size_t i) {
-    if (summary && summary->describe(shard, warnings.of(i))) {
-      return;
-    }
-    warnings.of(i) = open_plain_shard(shard, list.folder, options);
-    if (summary) {
-      PlainRecords::digest(shard);
-    }
-  };
-  open_shards(set, options, open, [&](const ShardFile& shard) {
+  const auto count = [&](const ShardFile& shard) {
     return summarize_tar_index(tar_index_path(list.folder + "/" + shard.name),
                                std::numeric_limits<std::uint64_t>::max())
         .sample_count;
-  });
+  };
+  ExcludedShards excluded_shards(in_place.shards, set);
+  const auto open = [&](ShardFile& shard, std::size_t i) {
+    const auto open_one = [&] {
+      if (summary && summary->describe(shard, warnings.of(i))) {
+        return;
+      }
+      warnings.of(i) = open_plain_shard(shard, list.folder, options);
+      if (summary) {
+        PlainRecords::digest(shard);
+      }
+    };
+    excluded_shards.open(i, open_one, count);
+  };
+  open_shards(set, options, open, count);
   warnings.append_to(set.warnings);
+  excluded_shards.drop_lost();
   if (summary) {
     summary->note(set);
     set.check = summary->check();
   }
   check_not_empty(set);
   exclude_broken(set);
-  exclude_by_index(quarantined, set);
+  std::sort(set.excludes.begin(), set.excludes.end());
   DatasetInfo info;
   for (const ShardFile& shard : set.shards) {
     info.shards.push_back({shard.name, shard.sample_count});
   }
-  resolve_excludes(quarantined.entries(), info, "", set);
+  exclude_in_place(in_place, info, "", set);
   return set;
 }
 

@@ -76,10 +76,13 @@ struct ShardSet {
   std::string kind = {};  ///< "prepared" or "plain"
   std::vector<ShardFile> shards = {};
   std::vector<SampleExclude> excludes = {};  ///< ascending, without duplicates
-  std::string media_filter = {};             ///< OpenOptions::media_filter as text, if set
-  std::vector<BrokenShard> broken = {};      ///< only with BrokenShards::kSkip
-  std::vector<std::string> warnings = {};    ///< harmless, but worth showing once
-  CheckShard check = nullptr;                ///< null if all shards are checked
+  /// The same, of OpenOptions::exclude_files: an order draws these samples, and the reader leaves
+  /// them out, so that all others keep their places in every order.
+  std::vector<SampleExclude> excludes_in_place = {};
+  std::string media_filter = {};           ///< OpenOptions::media_filter as text, if set
+  std::vector<BrokenShard> broken = {};    ///< only with BrokenShards::kSkip
+  std::vector<std::string> warnings = {};  ///< harmless, but worth showing once
+  CheckShard check = nullptr;              ///< null if all shards are checked
 };
 
 struct OpenProgress {
@@ -118,7 +121,8 @@ struct OpenOptions {
   std::optional<std::string> split_config = std::nullopt;
 
   /// Quarantine files (io/dataset/quarantine.h). The samples and shards of this dataset that they
-  /// list are skipped.
+  /// list are in ShardSet::excludes_in_place. A listed shard may be missing or damaged if its count
+  /// is known; if not, it has no places and is dropped.
   std::vector<std::string> exclude_files = {};
 
   /// Skips samples that do not satisfy the condition, like excluded samples: they keep their

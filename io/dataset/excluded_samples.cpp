@@ -109,9 +109,9 @@ void scan(const std::string& tar_path, const std::set<std::string>& keys, const 
   }
 }
 
-void sort_excludes_of(ShardSet& set) {
-  std::sort(set.excludes.begin(), set.excludes.end());
-  set.excludes.erase(std::unique(set.excludes.begin(), set.excludes.end()), set.excludes.end());
+void sort_unique(std::vector<SampleExclude>& excludes) {
+  std::sort(excludes.begin(), excludes.end());
+  excludes.erase(std::unique(excludes.begin(), excludes.end()), excludes.end());
 }
 
 }  // namespace
@@ -128,9 +128,9 @@ std::optional<ExcludeEntry> split_exclude_entry(
 }
 
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
-                      const std::string& index_path, ShardSet& set) {
+                      const std::string& index_path, ShardSet& set, ExcludeList list) {
   if (entries.empty()) {
-    sort_excludes_of(set);
+    sort_unique(set.*list);
     return;
   }
   std::unordered_map<std::string, std::int64_t> ids;
@@ -173,7 +173,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
                                 sample, file.sample_count),
                     {.path = index ? index_path : file.tar_path, .sample_key = key});
       }
-      set.excludes.push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
+      (set.*list).push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
     };
     if (index) {
       look_up(*index, ids.at(file.name), file, keys->second, found);
@@ -185,7 +185,7 @@ void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo
     }
   }
   warnings.finish();
-  sort_excludes_of(set);
+  sort_unique(set.*list);
 }
 
 // --- By their media ---

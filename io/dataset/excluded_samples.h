@@ -11,6 +11,7 @@
 
 #include "io/dataset/dataset_folder.h"
 #include "io/dataset/dataset_info.h"
+#include "io/dataset/quarantine.h"
 
 namespace energon {
 
@@ -25,11 +26,12 @@ struct ExcludeEntry {
 std::optional<ExcludeEntry> split_exclude_entry(
     const std::string& entry, const std::unordered_map<std::string, std::int64_t>& shards);
 
-/// Adds samples to set.excludes, which is then sorted and without duplicates. Looks up keys in
+/// Adds samples to `list`, which is then sorted and without duplicates. Looks up keys in
 /// `index_path` or, if that file does not exist, by scanning the named shards. An entry that
 /// matches nothing becomes a warning. Throws Error as SampleIndex and scan_shard().
 void resolve_excludes(const std::vector<std::string>& entries, const DatasetInfo& info,
-                      const std::string& index_path, ShardSet& set);
+                      const std::string& index_path, ShardSet& set,
+                      ExcludeList list = &ShardSet::excludes);
 
 /// Adds to set.excludes, unsorted, each sample of `set` that does not satisfy options.media_filter
 /// or has no media metadata. Reads `index_path` in parallel. Ignores broken shards. Throws Error as

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <set>
+#include <span>
 #include <system_error>
 #include <unordered_map>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "io/error.h"
 #include "io/file.h"
+#include "io/hash.h"
 
 namespace energon {
 
@@ -113,6 +118,38 @@ Quarantine read_quarantine(const std::string& path) {
   return parse_quarantine(read_file(path, kLimitBytes), path);
 }
 
+std::string to_line(const QuarantineEntry& entry, const QuarantineCause& cause) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  nlohmann::ordered_json line = {{"time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now))},
+                                 {"dataset", entry.dataset_path},
+                                 {"shard", entry.shard_name}};
+  if (entry.index) {
+    line["index"] = *entry.index;
+  }
+  if (entry.key) {
+    line["key"] = *entry.key;
+  }
+  if (cause.bytes.size > 0) {
+    line["bytes"] = {cause.bytes.offset, cause.bytes.size};
+  }
+  line["stage"] = cause.stage;
+  line["cause"] = cause.cause;
+  // Names are bytes; JSON is UTF-8. A sample whose key is not UTF-8 is found by its index.
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::uint64_t place_digest(const QuarantineEntry& entry) {
+  Xxh3Stream stream;
+  stream.update_field(as_bytes(entry.dataset_path));
+  stream.update_field(as_bytes(entry.shard_name));
+  if (entry.index) {
+    stream.update_field(std::as_bytes(std::span(&*entry.index, 1)));
+  } else if (entry.key) {
+    stream.update_field(as_bytes(*entry.key));
+  }
+  return stream.digest();
+}
+
 bool DatasetFilter::matches(const QuarantineEntry& entry) {
   const auto [found, is_new] = known_.try_emplace(entry.dataset_path, false);
   if (is_new) {
@@ -164,19 +201,6 @@ QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
 
 // --- The shards of a dataset ---
 
-namespace {
-
-void drop_shards(const std::set<std::string>& names, ShardSet& set) {
-  const std::size_t before = set.shards.size();
-  std::erase_if(set.shards, [&](const ShardFile& shard) { return names.contains(shard.name); });
-  if (set.shards.empty() && before > 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("all {} shards are quarantined", before),
-                {.path = set.dataset_path});
-  }
-}
-
-}  // namespace
-
 std::vector<std::string> QuarantinedSamples::entries() const {
   std::vector<std::string> result;
   result.reserve(keys.size());
@@ -186,12 +210,11 @@ std::vector<std::string> QuarantinedSamples::entries() const {
   return result;
 }
 
-QuarantinedSamples take_quarantined(const std::vector<std::string>& files, ShardSet& set) {
+QuarantinedSamples find_quarantined(const std::vector<std::string>& files, ShardSet& set) {
   QuarantinedSamples samples;
   if (files.empty()) {
     return samples;
   }
-  std::set<std::string> shards;
   std::set<std::string> known;
   for (const ShardFile& shard : set.shards) {
     known.insert(shard.name);
@@ -206,7 +229,7 @@ QuarantinedSamples take_quarantined(const std::vector<std::string>& files, Shard
         continue;
       }
       if (entry.is_shard()) {
-        shards.insert(entry.shard_name);
+        samples.shards.insert(entry.shard_name);
       } else if (entry.index) {
         samples.places.emplace_back(entry.shard_name, *entry.index);
       } else {
@@ -214,14 +237,33 @@ QuarantinedSamples take_quarantined(const std::vector<std::string>& files, Shard
       }
     }
   }
-  const auto is_dropped = [&](const auto& place) { return shards.contains(place.first); };
-  std::erase_if(samples.places, is_dropped);
-  std::erase_if(samples.keys, is_dropped);
-  drop_shards(shards, set);
+  const auto is_in_shard = [&](const auto& place) { return samples.shards.contains(place.first); };
+  std::erase_if(samples.places, is_in_shard);
+  std::erase_if(samples.keys, is_in_shard);
+  if (!known.empty() && samples.shards.size() == known.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("all {} shards are quarantined", set.shards.size()),
+                {.path = set.dataset_path});
+  }
   return samples;
 }
 
-void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set) {
+void drop_shards(const std::set<std::string>& names, ShardSet& set) {
+  std::erase_if(set.shards, [&](const ShardFile& shard) { return names.contains(shard.name); });
+}
+
+void exclude_shards(const std::set<std::string>& names, ShardSet& set, ExcludeList list) {
+  for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
+    if (!names.contains(set.shards[shard].name)) {
+      continue;
+    }
+    for (std::int64_t sample = 0; sample < set.shards[shard].sample_count; ++sample) {
+      (set.*list).push_back({.shard = static_cast<std::int64_t>(shard), .sample = sample});
+    }
+  }
+}
+
+void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set, ExcludeList list) {
   if (quarantined.places.empty()) {
     return;
   }
@@ -234,7 +276,7 @@ void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set) {
     const auto [first, last] = numbers.equal_range(name);
     for (auto number = first; number != last; ++number) {
       if (index < set.shards[static_cast<std::size_t>(number->second)].sample_count) {
-        set.excludes.push_back({.shard = number->second, .sample = index});
+        (set.*list).push_back({.shard = number->second, .sample = index});
       } else {
         set.warnings.push_back(fmt::format("quarantined sample {} of shard '{}' does not exist",
                                            index, printable(name)));

@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "io/bytes.h"
 #include "io/dataset/dataset_folder.h"
 
 namespace energon {
@@ -45,6 +47,20 @@ Quarantine parse_quarantine(std::string_view text, const std::string& path);
 /// Throws Error: kNotFound, kIo, and as parse_quarantine().
 Quarantine read_quarantine(const std::string& path);
 
+/// The part of a line that is for people.
+struct QuarantineCause {
+  std::string stage = {};
+  std::string cause = {};
+  ByteRange bytes = {};  ///< of the sample in the uncompressed tar; size 0 if not known
+};
+
+/// One line with the present time, with a line feed. Bytes that are not UTF-8 are replaced.
+std::string to_line(const QuarantineEntry& entry, const QuarantineCause& cause);
+
+/// A hash of the place that `entry` names. Entries with an index are the same place if their
+/// indexes are, whatever their keys.
+std::uint64_t place_digest(const QuarantineEntry& entry);
+
 /// Matches entries to a dataset: the same folder or file, through any symbolic links. Queries the
 /// file system once per path, not per entry. Not thread-safe.
 class DatasetFilter {
@@ -73,8 +89,9 @@ QuarantinedLines find_quarantined_lines(const std::vector<std::string>& files,
 //
 // Skips the samples and shards that quarantine files list.
 
-/// Samples that quarantine files list.
+/// Shards and samples that quarantine files list.
 struct QuarantinedSamples {
+  std::set<std::string> shards;                              ///< as a whole
   std::vector<std::pair<std::string, std::int64_t>> places;  ///< shard name, index in the shard
   std::vector<std::pair<std::string, std::string>> keys;     ///< shard name, key
 
@@ -82,12 +99,20 @@ struct QuarantinedSamples {
   std::vector<std::string> entries() const;
 };
 
-/// Reads `files` and removes whole quarantined shards from `set`, whose shards need not be open.
-/// Returns the individual quarantined samples. Throws Error as read_quarantine(); kInvalidArgument
-/// if no shard is left.
-QuarantinedSamples take_quarantined(const std::vector<std::string>& files, ShardSet& set);
+/// Reads `files`. Returns what they list of the shards of `set`, which need not be open. Throws
+/// Error as read_quarantine(); kInvalidArgument if they list all shards.
+QuarantinedSamples find_quarantined(const std::vector<std::string>& files, ShardSet& set);
 
-/// Adds the samples listed by index to set.excludes; one that does not exist becomes a warning.
-void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set);
+/// Removes the shards that are quarantined as a whole from `set`.
+void drop_shards(const std::set<std::string>& names, ShardSet& set);
+
+/// The list of a ShardSet to which exclusions are added.
+using ExcludeList = std::vector<SampleExclude> ShardSet::*;
+
+/// Adds the samples listed by index to `list`; one that does not exist becomes a warning.
+void exclude_by_index(const QuarantinedSamples& quarantined, ShardSet& set,
+                      ExcludeList list = &ShardSet::excludes);
+/// Adds all samples of the shards that are quarantined as a whole to `list`.
+void exclude_shards(const std::set<std::string>& names, ShardSet& set, ExcludeList list);
 
 }  // namespace energon

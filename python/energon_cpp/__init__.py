@@ -26,6 +26,7 @@ from ._core import (
     Buffer,
     DeliveredStep,
     Delivery,
+    ExcludedSample,
     JobState,
     LoaderState,
     RestoreKey,
@@ -91,7 +92,7 @@ from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception
 from .loader import get_loader, get_savable_loader
 from .loaders import BasicDataLoader, SavableDataLoader
-from .lookup import get, restore_sample, which_keys, which_step
+from .lookup import exclude, get, restore_sample, which_keys, which_step
 from .metadataset import DatasetLoader, DatasetSource, load_dataset, traverse_metadataset
 from .sample_types import (
     CaptioningSample,
@@ -143,6 +144,7 @@ __all__ = [
     "Delivery",
     "DirectLazy",
     "EnergonError",
+    "ExcludedSample",
     "FatalSampleError",
     "FileCacheLazy",
     "FileStore",
@@ -203,6 +205,7 @@ __all__ = [
     "cooker",
     "default_worker_config",
     "edataclass",
+    "exclude",
     "generic_batch",
     "generic_concat",
     "get",

@@ -142,7 +142,8 @@ def get_train_dataset(
             limit.
         tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
             Tensor); unset means 'torch' if torch is imported, else 'energon'.
-        exclude_files: Quarantine files that list the samples and shards to leave out.
+        exclude_files: Quarantine files that list the samples and shards to leave out. All other
+            samples keep their places, so a job may go on with other files; see exclude().
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
         subflavors: Merged into the subflavors of all samples; these take precedence.
@@ -229,7 +230,8 @@ def get_val_dataset(
             limit.
         tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
             Tensor); unset means 'torch' if torch is imported, else 'energon'.
-        exclude_files: Quarantine files that list the samples and shards to leave out.
+        exclude_files: Quarantine files that list the samples and shards to leave out. All other
+            samples keep their places, so a job may go on with other files; see exclude().
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
         subflavors: Merged into the subflavors of all samples; these take precedence.

@@ -1,4 +1,4 @@
-"""Finds samples by their keys: get, restore_sample, which_step, which_keys."""
+"""Finds samples by their keys: get, exclude, restore_sample, which_step, which_keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from typing import Any, Mapping, Sequence, Union
 
 from . import _core, _random
-from ._core import DeliveredStep, Delivery, LoaderState, RestoreKey
+from ._core import DeliveredStep, Delivery, ExcludedSample, LoaderState, RestoreKey
 from ._explained_options import checks_options
 from ._sample import CrudeSample
 from ._shard_paths import path_text
@@ -42,6 +42,42 @@ def get(
     where = path.path if isinstance(path, Dataset) else path_text(path)
     found: CrudeSample = _core.find_sample(where, key, split, cache_dir)
     return found
+
+
+@checks_options
+def exclude(
+    path: str | os.PathLike[str] | Dataset,
+    keys: str | Sequence[str],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    split: bool = False,
+    remove: bool = False,
+    cause: str = "excluded by hand",
+    cache_dir: str | None = None,
+) -> list[ExcludedSample]:
+    """Adds samples to a quarantine file, which get_train_dataset() and get_val_dataset() take as
+    `exclude_files`. All other samples keep their places, so a job can go on from its state with a
+    longer file. Samples are found, but not read: they may be damaged.
+
+    Args:
+        path: Data of any kind that get_train_dataset() takes, or a Dataset.
+        keys: Keys of samples, `SHARD/KEY`, or names of shards. A key that several shards have means
+            all of these samples.
+        output: The quarantine file, which need not exist. None writes nothing; the lines are in the
+            result.
+        split: Whether to change the list `exclude` of the split file of the dataset instead, as in
+            Energon. This changes the order of all samples.
+        remove: Whether to remove the samples instead.
+        cause: Text for people, in each line.
+        cache_dir: Folder for indices that cannot be kept next to the data.
+
+    Raises:
+        NotFoundError: A name is not in the data. Nothing was written.
+    """
+    where = path.path if isinstance(path, Dataset) else path_text(path)
+    names = [keys] if isinstance(keys, str) else list(keys)
+    file = "" if output is None else path_text(output)
+    return _core.exclude(where, names, file, split, remove, cause, cache_dir)
 
 
 @checks_options

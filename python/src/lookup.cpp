@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "energon/checkpoint/job_state.h"
+#include "energon/read/exclude_samples.h"
 #include "energon/read/find_sample.h"
 #include "io/error.h"
 #include "io/recipe/recipe.h"
@@ -165,6 +166,38 @@ std::vector<DeliveredStep> which_keys(const PipelineObject& pipeline, const Stat
   return keys_of_step(states, pipelines_of(pipeline), *pipeline.data, step, cancel_check());
 }
 
+std::vector<ExcludedSample> exclude(const std::string& path, const std::vector<std::string>& keys,
+                                    const std::string& output, bool is_split, bool is_remove,
+                                    const std::string& cause,
+                                    const std::optional<std::string>& cache_dir) {
+  const ReleaseGil released;
+  return exclude_samples(path, keys,
+                         {.output = output,
+                          .is_split = is_split,
+                          .is_remove = is_remove,
+                          .cause = cause,
+                          .cache_dir = cache_dir,
+                          .check_cancelled = cancel_check()});
+}
+
+void bind_exclude(nb::module_& module) {
+  nb::class_<ExcludedSample>(module, "ExcludedSample",
+                             "A sample or a shard that exclude() added or removed.")
+      .def_ro("dataset", &ExcludedSample::dataset_path)
+      .def_ro("shard", &ExcludedSample::shard_name)
+      .def_ro("index", &ExcludedSample::index, "Index in the shard. A whole shard has none.")
+      .def_ro("key", &ExcludedSample::key, "A whole shard has none.")
+      .def_ro("line", &ExcludedSample::line, "Its line in a quarantine file, or its split entry.")
+      .def_ro("is_changed", &ExcludedSample::is_changed,
+              "False if it was listed before, or with remove= was not listed.")
+      .def("__repr__", [](const ExcludedSample& self) {
+        return fmt::format("ExcludedSample('{}{}{}')", self.shard_name, self.key ? "/" : "",
+                           self.key.value_or(""));
+      });
+  module.def("exclude", exclude, nb::arg("path"), nb::arg("keys"), nb::arg("output"),
+             nb::arg("split"), nb::arg("remove"), nb::arg("cause"), nb::arg("cache_dir").none());
+}
+
 void bind_deliveries(nb::module_& module) {
   nb::class_<Delivery>(module, "Delivery", "A sample in a batch that a rank delivered.")
       .def_ro("key", &Delivery::key)
@@ -195,6 +228,7 @@ void bind_deliveries(nb::module_& module) {
 
 void bind_lookup(nb::module_& module) {
   bind_deliveries(module);
+  bind_exclude(module);
   module.def("read_states", read_states, nb::arg("path"),
              "Reads the states of all ranks from a state file of a rank or of a job.");
   module.def("find_sample", find_stored_sample, nb::arg("path"), nb::arg("key"),

@@ -214,3 +214,28 @@ def test_another_dataset_and_wrong_steps_are_refused(texts: str) -> None:
         energon.which_keys(other, state, 0)
     with pytest.raises(ValueError, match="-1"):
         energon.which_keys(loader.dataset, state, -1)
+
+
+def test_a_job_goes_on_with_an_exclusion(texts: str, tmp_path: pathlib.Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+
+    def loader(**options: Any) -> Any:
+        return loader_of(texts, training=True, shuffle_buffer_size=7, batch_size=None, **options)
+
+    job = loader()
+    take(job, 5)
+    state = job.save_state_rank()
+    rest = [sample["__key__"] for sample in take(job, 20)]
+    [excluded] = energon.exclude(texts, rest[3], output=bad, cause="blurred")
+    assert (excluded.key, excluded.is_changed) == (rest[3], True)
+    assert '"cause":"blurred"' in bad.read_text() and excluded.line == bad.read_text()
+    assert not energon.exclude(texts, [rest[3]], output=bad)[0].is_changed
+    with pytest.raises(energon.NotFoundError, match="did you mean '0021'"):
+        energon.exclude(texts, "00211", output=bad)
+
+    later = loader(exclude_files=[str(bad)])
+    later.restore_state_rank(state)
+    expected = [key for key in rest if key != rest[3]]
+    assert [sample["__key__"] for sample in take(later, len(expected))] == expected
+    energon.exclude(texts, rest[3], output=bad, remove=True)
+    assert bad.read_text() == ""

@@ -165,7 +165,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "virtual_epoch_length": (0, 5),
     "world_size": (2, 4),
 }
-WITHOUT_CONFIG = {"cache_dir", "debug_log_path", "quarantine_file"}  # paths, which do not affect the order
+WITHOUT_CONFIG = {"cache_dir", "debug_log_path", "exclude_files", "quarantine_file"}  # paths, which do not affect the order
 
 
 def config_with(path: str, use: str, name: str, value: Any) -> dict[str, Any]:

@@ -13,10 +13,12 @@
 using energon::read_file;
 using energon::testing::json_lines;
 using energon::testing::kTens;
+using energon::testing::operator+;
 using energon::testing::numbers_of;
 using energon::testing::run_energon;
 using energon::testing::run_lines;
 using energon::testing::TempDir;
+using energon::testing::Words;
 using energon::testing::write_numbered_shards;
 
 namespace {
@@ -166,7 +168,7 @@ TEST_CASE("a quarantine file that is wrong or missing is an error", "[cli][quara
   }
 }
 
-TEST_CASE("a sample that is bad in each epoch is recorded once per run",
+TEST_CASE("a sample that is bad in each epoch and each run is recorded once",
           "[cli][quarantine][fork]") {
   for (const std::string workers : {"0", "2"}) {
     CAPTURE(workers);
@@ -178,6 +180,100 @@ TEST_CASE("a sample that is bad in each epoch is recorded once per run",
       return json_lines(read_file(bad)).size();
     };
     CHECK(run() == 4);
-    CHECK(run() == 8);  // the next run does not know what the one before wrote
+    CHECK(run() == 4);
   }
+}
+
+TEST_CASE("energon exclude adds samples and shards to a file that a running job takes",
+          "[cli][quarantine][exclude][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10, 10, 10});
+  const bool is_prepared = GENERATE(false, true);
+  CAPTURE(is_prepared);
+  if (is_prepared) {
+    REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
+  }
+  const TempDir out;
+  const std::string bad = out.file("bad.jsonl");
+  const auto exclude = [&](const Words& words) {
+    const auto result = run_energon(Words{"exclude", folder.path()} + words);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const Words flags = {"--batch-size", "2", "--num-workers", "2", "--shuffle-buffer-size", "5"};
+  const auto run = [&](const Words& words) { return run_lines(folder.path(), flags + words); };
+  run({"--limit", "10", "--save-to", out.file("state")});
+
+  CHECK_THAT(exclude({"000003", "shard-001.tar/000012", "shard-002.tar", "--output", bad}),
+             Catch::Contains("shard-000.tar/000003: added") &&
+                 Catch::Contains("shard-002.tar (all samples): added") &&
+                 Catch::Contains("3 entries added to") && Catch::Contains("keep their places"));
+  CHECK(json_lines(read_file(bad)).size() == 3);
+  CHECK_THAT(exclude({"000003", "--output", bad}), Catch::Contains("listed before"));
+  CHECK(json_lines(read_file(bad)).size() == 3);
+
+  const auto rest = run({"--exclude", bad, "--restore-from", out.file("state"), "--limit", "10"});
+  // The rest of the worker's stream, minus the samples.
+  const std::set<std::int64_t> after = set_of(rest);
+  CHECK(after.size() > 8);
+  CHECK_FALSE(after.contains(3));
+  CHECK_FALSE(after.contains(12));
+  CHECK(*after.rbegin() < 20);
+
+  exclude({"shard-002.tar", "--output", bad, "--remove"});
+  const auto lines = json_lines(read_file(bad));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[1].at("key") == "000012");
+  CHECK(lines[1].at("index") == 2);
+  CHECK(lines[1].at("dataset") == folder.path());
+  CHECK(json_lines(exclude({"000012", "000012", "--cause", "blurred"})).at(0).at("cause") ==
+        "blurred");
+  const auto json = nlohmann::json::parse(exclude({"000012", "--output", bad, "--json"}));
+  REQUIRE(json.size() == 1);
+  CHECK(json[0].at("changed") == false);
+
+  const auto unknown = run_energon({"exclude", folder.path(), "000013", "00014", "--output", bad});
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.err, Catch::Contains("no sample has the key '00014'") &&
+                              Catch::Contains("did you mean '000014'?"));
+  CHECK(json_lines(read_file(bad)).size() == 2);
+  CHECK(run_energon({"exclude", folder.path(), "000001", "--remove"}).exit_code == 2);
+}
+
+TEST_CASE("energon exclude --split changes the split file, and so the order",
+          "[cli][quarantine][exclude]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10, 10});
+  CHECK_THAT(run_energon({"exclude", folder.path(), "000003", "--split"}).err,
+             Catch::Contains("has no split file"));
+  REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
+  const auto exclude = [&](const Words& words) {
+    return run_energon(Words{"exclude", folder.path()} + words + Words{"--split"}).out;
+  };
+  CHECK_THAT(exclude({"000003", "000017"}), Catch::Contains("2 of 2 entries added to the split") &&
+                                                Catch::Contains("order of all samples"));
+  CHECK(read_file(folder.file(".nv-meta/split.yaml")).find("- shard-000.tar/000003\n") !=
+        std::string::npos);
+  CHECK(run_lines(folder.path(), {"--mode", "val", "--split", "train"}).size() == 18);
+  exclude({"000003", "--remove"});
+  CHECK(run_lines(folder.path(), {"--mode", "val", "--split", "train"}).size() == 19);
+}
+
+TEST_CASE("a damaged sample can be excluded by its key", "[cli][quarantine][exclude]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10}, 500);
+  REQUIRE(
+      run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0", "--checksums"}).exit_code ==
+      0);
+  const auto time = std::filesystem::last_write_time(folder.file("shard-000.tar"));
+  std::fstream file(folder.file("shard-000.tar"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(4 * kSampleBytes + 1024 + 600);
+  file.put('#');
+  file.close();
+  std::filesystem::last_write_time(folder.file("shard-000.tar"), time);
+  const std::string path = folder.path();
+  CHECK(run_energon({"run", path, "--mode", "val", "--split", "train"}).exit_code == 1);
+  const std::string bad = folder.write("bad.jsonl", run_energon({"exclude", path, "000004"}).out);
+  CHECK(run_lines(path, {"--mode", "val", "--split", "train", "--exclude", bad}).size() == 9);
 }

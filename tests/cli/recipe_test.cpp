@@ -227,8 +227,9 @@ splits:
       CHECK(result.exit_code == 1);
       return result.err;
     };
-    CHECK_THAT(reason({folder.file("a"), "--exclude", bad}),
-               Catch::Contains("rank 0 of 1 has no samples: all 2 samples are excluded"));
+    CHECK_THAT(
+        reason({folder.file("a"), "--exclude", bad}),
+        Catch::Contains("all 2 samples of this share of the data are excluded by --exclude"));
     if (command == "run") {  // which ends by itself
       const auto empty = run_energon({"run", folder.file("a"), "--mode", "val", "--exclude", bad});
       CHECK(empty.exit_code == 0);

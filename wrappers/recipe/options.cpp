@@ -122,9 +122,9 @@ constexpr OptionRow kRows[] = {
      .unit = "",
      .group = Group::kData,
      .sentence =
-         "Leave out the samples and shards that this quarantine file lists; may be repeated",
-     .stage = "open",
-     .affects_order = true,
+         "Leave out the samples and shards that this quarantine file lists. All others keep their "
+         "places, so a job may go on with another exclusion; may be repeated",
+     .stage = "ReadSamples",
      .flag = "exclude"},
     {.name = "typed",
      MEMBER(data.typed),

@@ -170,8 +170,19 @@ void take_stages(const Config& config, const TaskEncoder& caller, bool reads_sam
   options.log_path.clear();
 }
 
+// A job may have gone on with another exclusion, at the same place of the order.
+void check_not_excluded(const LeafDataset& leaf) {
+  if (!leaf.excluded_in_place().empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                "the order does not show since when a job excludes samples (exclude_files): read "
+                "them (replay_pipeline), or ask the program itself (DeliveredItems with its own "
+                "pipeline)");
+  }
+}
+
 PipelineData references_to(PipelineData data) {
   for (PipelineLeaf& leaf : data.leaves) {
+    check_not_excluded(*leaf.dataset);
     leaf.dataset = reference_leaf(std::move(leaf.dataset));
     leaf.typed.reset();
     leaf.load = leaf.load ? kUnchanged : nullptr;

@@ -23,7 +23,8 @@ namespace energon {
 /// policies, watchdog and log of `options` are not used. The pipeline's configuration equals that
 /// of the state if data and options are those of the job. Throws Error: kUnsupported, naming the
 /// first stage that cannot be recomputed and the alternatives; kCorruptData if `config` does not
-/// belong to a pipeline.
+/// belong to a pipeline. kUnsupported, too, if the data has samples that are excluded in place: the
+/// order does not show since when.
 PipelineFactory order_pipeline(PipelineData data, TrainOptions options, const Config& config);
 PipelineFactory order_pipeline(PipelineData data, ValOptions options, const Config& config);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -125,6 +126,7 @@ class Assembly {
 
  private:
   StageOptions stage(std::string_view name) const;
+  std::function<bool(const SampleRef&)> excluded_in_place() const;
   std::int64_t share_of_stream(std::int64_t length_of_rank) const;
   template <class Stage, class... Arguments>
   void add(std::string_view name, Arguments&&... arguments);
@@ -205,7 +207,24 @@ StageOptions Assembly::stage(std::string_view name) const {
           .memory = context_.batch_memory,
           .policy = encoding_.errors.of(name),
           .most_left_out = most_left_out_,
+          .is_excluded = excluded_in_place(),
           .monitor = context_.monitor};
+}
+
+std::function<bool(const SampleRef&)> Assembly::excluded_in_place() const {
+  std::vector<std::shared_ptr<const LeafDataset>> leaves;
+  bool is_any = false;
+  for (const PipelineLeaf& leaf : data_.leaves) {
+    leaves.push_back(leaf.dataset);
+    is_any = is_any || !leaf.dataset->excluded_in_place().empty();
+  }
+  if (!is_any) {
+    return nullptr;
+  }
+  return [leaves = std::move(leaves)](const SampleRef& sample) {
+    return sample.leaf < leaves.size() &&
+           std::ranges::binary_search(leaves[sample.leaf]->excluded_in_place(), sample.index);
+  };
 }
 
 TimedStage& Assembly::measure(std::string_view name, CountBytes count_bytes) {

@@ -70,11 +70,26 @@ void BatchedMap::next_many(std::int64_t count, std::vector<Sample>& samples) {
   }
 }
 
+// Samples of a restored state may have been excluded since then, because the function fails on
+// them.
+void BatchedMap::leave_out_excluded() {
+  if (!options_.stage.is_excluded || is_replaying()) {
+    return;
+  }
+  const std::size_t left_out = std::erase_if(waiting_, [&](const RestoreKey& key) {
+    return std::ranges::any_of(samples_in(key), options_.stage.is_excluded);
+  });
+  if (left_out > 0) {
+    guard_.count_skipped(left_out);
+  }
+}
+
 // Makes a call if the results of the last one are used up. Returns false if the epoch is over.
 bool BatchedMap::fill() {
   if (!results_.empty() || alone_ > 0) {
     return true;
   }
+  leave_out_excluded();
   std::vector<Sample> samples = waiting_.empty() ? read_ahead() : read_again();
   if (samples.empty()) {
     return false;

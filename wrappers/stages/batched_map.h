@@ -73,6 +73,7 @@ class BatchedMap final : public Dataset {
  private:
   void check_state(const State& state, std::vector<std::string>& differences) const override;
   void apply_state(const State& state) override;
+  void leave_out_excluded();
   bool fill();
   std::vector<Sample> read_ahead();
   std::vector<Sample> read_again();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,8 +85,11 @@ ReadSamples::ReadSamples(std::unique_ptr<Order> order,
   for (const auto& leaf : leaves_) {
     readers_.push_back(readers->of(leaf));
     samples += leaf->sample_count();
+    has_excluded_ = has_excluded_ || !leaf->excluded_in_place().empty();
   }
   most_unread_ = std::max(most_unread_, samples);
+  constexpr std::int64_t kPasses = 25;  // random draws may miss a sample in some passes
+  most_excluded_ = std::max(most_unread_, kPasses * samples);
 }
 
 std::optional<Sample> ReadSamples::next() {
@@ -113,7 +117,7 @@ void ReadSamples::next_many(std::int64_t count, std::vector<Sample>& samples) {
         read_run(leaf, allocator, samples);
         leaf = ref->leaf;
       }
-      if (!is_known_broken(leaf, ref->index)) {
+      if (!is_excluded(leaf, ref->index) && !is_known_broken(leaf, ref->index)) {
         indexes_.push_back(ref->index);
       }
     }
@@ -134,7 +138,7 @@ std::optional<Sample> ReadSamples::read_instead(Replacement& replacement, Sample
       break;
     }
     left_out = *ref;
-    if (!is_known_broken(ref->leaf, ref->index)) {
+    if (!is_excluded(ref->leaf, ref->index) && !is_known_broken(ref->leaf, ref->index)) {
       indexes_.push_back(ref->index);
       read_run(ref->leaf, allocator_, samples);
     }
@@ -196,6 +200,53 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
       count_unread();
     }
   }
+}
+
+// Counts the sample if it is excluded.
+bool ReadSamples::is_excluded(std::uint32_t leaf, std::int64_t index) {
+  if (!has_excluded_ || leaf >= leaves_.size() || is_replaying()) {
+    return false;
+  }
+  const std::vector<std::int64_t>& excluded = leaves_[leaf]->excluded_in_place();
+  if (!std::binary_search(excluded.begin(), excluded.end(), index)) {
+    excluded_in_a_row_ = 0;
+    return false;
+  }
+  if (++excluded_in_a_row_ == 1) {
+    check_has_samples();
+  } else if (excluded_in_a_row_ >= most_excluded_ && !order_->size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} samples in a row are excluded by exclude_files, although they "
+                            "include every sample that is drawn",
+                            excluded_in_a_row_));
+  }
+  guard_.count_skipped(1);
+  return true;
+}
+
+// Without a sample that is not excluded, an order that does not end would be drawn forever.
+void ReadSamples::check_has_samples() {
+  std::vector<LeafRange> all;
+  if (has_samples_ || order_->size() || !order_->list_ranges(all)) {
+    return;
+  }
+  std::int64_t samples = 0;
+  for (const LeafRange& range : all) {
+    const LeafDataset& leaf = *leaves_.at(range.leaf);
+    std::vector<std::int64_t> excluded;
+    std::ranges::set_union(leaf.excluded(), leaf.excluded_in_place(), std::back_inserter(excluded));
+    const auto count_before = [&](std::int64_t end) {
+      return std::ranges::lower_bound(excluded, end) - excluded.begin();
+    };
+    samples += range.end - range.begin;
+    if (count_before(range.end) - count_before(range.begin) < range.end - range.begin) {
+      has_samples_ = true;
+      return;
+    }
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("all {} samples of this share of the data are excluded by exclude_files",
+                          samples));
 }
 
 // Counts the sample if it is skipped.

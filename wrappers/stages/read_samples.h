@@ -44,11 +44,14 @@ class CommonBuffers final : public BufferAllocator {
 class ReadSamples final : public Dataset {
  public:
   /// Takes ownership of `order`, whose references name `leaves` by position. Parts are stored in
-  /// memory of `allocator`, which must outlive the stage. A skipping policy skips samples that
-  /// cannot be read, and whole shards that cannot be opened. Regardless of the policy, next()
-  /// throws Error if too many samples in a row cannot be read (the larger of options.most_left_out
-  /// and the number of samples in all leaves), and for errors of the system (kIo). `readers` may be
-  /// shared with other pipelines of the same thread.
+  /// memory of `allocator`, which must outlive the stage. Samples that
+  /// LeafDataset::excluded_in_place() lists are drawn and left out unread, and counted as skipped;
+  /// restore_sample() still reads them. If all samples of an order without an end are excluded,
+  /// next() throws Error (kInvalidArgument). A skipping policy skips samples that cannot be read,
+  /// and whole shards that cannot be opened. Regardless of the policy, next() throws Error if too
+  /// many samples in a row cannot be read (the larger of options.most_left_out and the number of
+  /// samples in all leaves), and for errors of the system (kIo). `readers` may be shared with other
+  /// pipelines of the same thread.
   ReadSamples(std::unique_ptr<Order> order, std::vector<std::shared_ptr<const LeafDataset>> leaves,
               BufferAllocator& allocator, const StageOptions& options = {.name = "read"},
               const std::shared_ptr<LeafReaders>& readers = std::make_shared<LeafReaders>());
@@ -76,6 +79,8 @@ class ReadSamples final : public Dataset {
   void apply_state(const State& state) override;
   void read_run(std::uint32_t leaf, BufferAllocator& allocator, std::vector<Sample>& samples);
   void read_one_by_one(std::uint32_t leaf, std::vector<Sample>& samples);
+  bool is_excluded(std::uint32_t leaf, std::int64_t index);
+  void check_has_samples();
   bool is_known_broken(std::uint32_t leaf, std::int64_t index);
   void count_unread();
   SampleRef place_of(const RestoreKey& key) const;
@@ -93,6 +98,10 @@ class ReadSamples final : public Dataset {
   std::set<std::pair<std::uint32_t, std::int64_t>> broken_files_;  // leaf, file
   std::int64_t most_unread_;  // this many unreadable samples in a row are an error
   std::int64_t unread_in_a_row_ = 0;
+  bool has_excluded_ = false;       // whether a leaf excludes samples in place
+  std::int64_t most_excluded_ = 0;  // the same for excluded samples, if the order does not end
+  std::int64_t excluded_in_a_row_ = 0;
+  bool has_samples_ = false;                  // whether check_has_samples() found one
   mutable std::optional<LeafRanges> ranges_;  // of the order; set by ranges()
 };
 

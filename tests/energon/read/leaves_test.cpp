@@ -111,12 +111,13 @@ TEST_CASE("quarantine files apply to JSONL files as to tars", "[energon][jsonl]"
       line(path, "x.jsonl", R"(,"index":2,"key":"0")") + line(path, "x.jsonl", R"(,"key":"1")") +
       line(path, "x.jsonl", R"(,"key":"2")") + line(path, "other.jsonl", R"(,"index":3)") +
       line(folder.file("y.jsonl"), "y.jsonl", ""));
-  CHECK(excluding.excluded() == Indexes{1, 2});
+  CHECK(excluding.excluded_in_place() == Indexes{1, 2});
+  CHECK(excluding.excluded().empty());
   CHECK(excluding.warnings().empty());
 
   const JsonlDataset warning =
       open(line(path, "x.jsonl", R"(,"index":4)") + line(path, "x.jsonl", R"(,"key":"01")") + "{");
-  CHECK(warning.excluded().empty());
+  CHECK(warning.excluded_in_place().empty());
   REQUIRE(warning.warnings().size() == 3);
   CHECK_THAT(warning.warnings()[0], Catch::Contains("line 3 is incomplete"));
   CHECK_THAT(warning.warnings()[1], Catch::Contains("quarantined sample 4 of"));
@@ -125,7 +126,7 @@ TEST_CASE("quarantine files apply to JSONL files as to tars", "[energon][jsonl]"
   CHECK_THROWS_WITH(open(line(path, "x.jsonl", "")),
                     Catch::Contains("the whole file is quarantined by line 1 of"));
   std::filesystem::create_symlink(path, folder.file("link.jsonl"));
-  CHECK(open(line(folder.file("link.jsonl"), "link.jsonl", R"(,"index":0)")).excluded() ==
+  CHECK(open(line(folder.file("link.jsonl"), "link.jsonl", R"(,"index":0)")).excluded_in_place() ==
         Indexes{0});
 }
 

@@ -145,8 +145,13 @@ TEST_CASE("quarantined samples and shards of plain tars and prepared datasets ar
     }
     const ShardSet set = fixture.open(quarantine);
     CHECK(set.kind == (is_prepared ? "prepared" : "plain"));
-    CHECK(kept_names(set) == Names{"s-0.tar", "s-2.tar"});
-    CHECK(set.excludes == Excludes{{0, 3}, {0, 7}});
+    CHECK(kept_names(set) == Names{"s-0.tar", "s-1.tar", "s-2.tar"});
+    Excludes expected = {{0, 3}, {0, 7}};
+    for (std::int64_t sample = 0; sample < 10; ++sample) {
+      expected.push_back({1, sample});
+    }
+    CHECK(set.excludes_in_place == expected);
+    CHECK(set.excludes.empty());
     REQUIRE(set.warnings.size() == 1);
     CHECK(contains(set.warnings[0], "sample 99 of shard 's-2.tar'"));
   }
@@ -158,10 +163,24 @@ TEST_CASE("a quarantined shard need not exist, and quarantining all of them is a
   prepare_folder(fixture.data);
   std::filesystem::remove(fixture.data + "/s-1.tar");
   CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kNotFound);
-  CHECK(kept_names(fixture.open(fixture.entry("s-1.tar"))) == Names{"s-0.tar", "s-2.tar"});
+  const ShardSet set = fixture.open(fixture.entry("s-1.tar"));
+  CHECK(kept_names(set) == Names{"s-0.tar", "s-1.tar", "s-2.tar"});
+  CHECK(set.shards[1].sample_count == 10);
+  CHECK(set.excludes_in_place.size() == 10);
+  CHECK(set.excludes.empty());
+  CHECK(set.broken.empty());
   const std::string all =
       fixture.entry("s-0.tar") + fixture.entry("s-1.tar") + fixture.entry("s-2.tar");
   CHECK(contains(error_of([&] { fixture.open(all); }).second, "all 3 shards are quarantined"));
+}
+
+TEST_CASE("a quarantined plain tar that cannot be counted has no places", "[formats][quarantine]") {
+  const QuarantineFixture fixture;
+  fixture.truncate("s-1.tar");
+  CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kCorruptData);
+  const ShardSet set = fixture.open(fixture.entry("s-1.tar"));
+  CHECK(kept_names(set) == Names{"s-0.tar", "s-2.tar"});
+  CHECK(set.excludes_in_place.empty());
 }
 
 TEST_CASE("a quarantine of another dataset is ignored, one through a link is not",
@@ -172,9 +191,9 @@ TEST_CASE("a quarantine of another dataset is ignored, one through a link is not
                        "\n",
                        dataset);
   };
-  CHECK(fixture.open(entry(fixture.root.path()) + entry("/nowhere")).excludes.empty());
+  CHECK(fixture.open(entry(fixture.root.path()) + entry("/nowhere")).excludes_in_place.empty());
   std::filesystem::create_directory_symlink(fixture.data, fixture.root.file("link"));
-  CHECK(fixture.open(entry(fixture.root.file("link"))).excludes == Excludes{{0, 1}});
+  CHECK(fixture.open(entry(fixture.root.file("link"))).excludes_in_place == Excludes{{0, 1}});
 }
 
 TEST_CASE("a split file may name a quarantine file of the dataset's folder",
@@ -185,7 +204,8 @@ TEST_CASE("a split file may name a quarantine file of the dataset's folder",
   fixture.root.write("data/.nv-meta/split.yaml", split + "- bad/found.jsonl\n- s-2.tar/000025\n");
   fixture.root.write("data/bad/found.jsonl", fixture.entry("s-0.tar", R"(,"index":3)"));
   const ShardSet set = fixture.open(fixture.entry("s-1.tar", R"(,"index":4)"));
-  CHECK(set.excludes == Excludes{{0, 3}, {1, 4}, {2, 5}});
+  CHECK(set.excludes == Excludes{{0, 3}, {2, 5}});
+  CHECK(set.excludes_in_place == Excludes{{1, 4}});
   CHECK(set.warnings.empty());
   std::filesystem::remove(fixture.data + "/bad/found.jsonl");
   CHECK(error_of([&] { fixture.open(""); }).first == ErrorCode::kNotFound);
@@ -222,7 +242,7 @@ TEST_CASE("on request, broken shards keep their place, and their samples are exc
     CHECK(contains(set.broken[0].cause, "s-1.tar"));
     REQUIRE(set.warnings.size() == 1);
     CHECK(contains(set.warnings[0], "'s-1.tar' is broken, its 10 samples are skipped"));
-    // A sample of the shard that is also excluded is excluded once, without a lookup.
+    // A sample of the shard that is also excluded is excluded without a lookup.
     OpenOptions besides = options;
     besides.exclude_files = {
         fixture.root.write("besides.jsonl", fixture.entry("s-1.tar", R"(,"index":3)") +
