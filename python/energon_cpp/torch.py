@@ -22,9 +22,12 @@ from typing import Any, Iterator, Mapping
 import torch
 import torch.utils.data
 
+from ._core import LoaderState
+from ._errors import StateMismatchError
 from ._global_state import all_states
 from .loaders import SavableDataLoader
 from .states import STATES, as_loader_state, as_state_dict, rescale_states
+from .worker_config import WorkerConfig
 
 
 class AllRanks:
@@ -68,6 +71,7 @@ class AllRanks:
             state = as_loader_state(states[config.rank])
         else:
             state = rescale_states(states, config)
+            _check_logical_shards(as_loader_state(states[0]), state, config)
         self.loader.load_state_dict(as_state_dict(state))
 
     def __iter__(self) -> Iterator[Any]:
@@ -80,6 +84,25 @@ class AllRanks:
         if name == "loader":  # not initialized, such as while it is copied
             raise AttributeError(name)
         return getattr(self.loader, name)
+
+
+def _check_logical_shards(saved: LoaderState, rescaled: LoaderState, config: WorkerConfig) -> None:
+    """Explains what the loader would report as differences of the configuration."""
+    saved_shards = saved.describe()["config"].get("logical_shards")
+    needed = rescaled.describe()["config"].get("logical_shards")
+    if needed == config.logical_shards:
+        return
+    found = "unset" if config.logical_shards is None else str(config.logical_shards)
+    if saved_shards is None:
+        raise StateMismatchError(
+            "the states are of a job without logical_shards, which continues on another number of "
+            f"ranks only if ranks times workers are {needed}, found world_size {config.world_size} "
+            f"and num_workers {config.num_workers}; set logical_shards from the first start on"
+        )
+    raise StateMismatchError(
+        f"the states are of a job with logical_shards={needed}: set it in the WorkerConfig, found "
+        f"it {found}"
+    )
 
 
 def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:

@@ -13,6 +13,8 @@ import energon_cpp as energon
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.timeout(600)  # importing them takes long
 
+import torch.distributed.checkpoint as dcp  # noqa: E402
+
 import energon_cpp.torch  # noqa: E402
 from energon_cpp.torch import AllRanks  # noqa: E402
 
@@ -131,7 +133,7 @@ def train_transformers(
 
 @pytest.mark.parametrize("at", [4, 6])
 def test_transformers(points: str, tmp_path: pathlib.Path, at: int) -> None:  # noqa: F811
-    pytest.importorskip("transformers")
+    assert pytest.importorskip("transformers").Trainer  # imported here, before the forks
     check_resume(train_transformers, points, tmp_path, at)
 
 
@@ -169,8 +171,6 @@ def test_accelerate(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
 
 def train_dcp(rank: Rank, path: str, folder: pathlib.Path, at: int, resumes: bool) -> None:
     """To the end of the first epoch."""
-    import torch.distributed.checkpoint as dcp
-
     torch.distributed.init_process_group("gloo")
     with loader_of_rank(path) as loader:
         state = {"model": model(), "loader": AllRanks(loader)}
@@ -208,8 +208,12 @@ def states_of(path: str, world_size: int, **options: Any) -> dict[str, Any]:
 def test_states_that_do_not_fit(points: str) -> None:  # noqa: F811
     loader = make_loader(points, 0)
     ranks = AllRanks(loader)
-    with pytest.raises(energon.InvalidArgumentError, match="logical"):
+    with pytest.raises(energon.StateMismatchError, match="without logical_shards.* workers are 2,"):
         ranks.load_state_dict(states_of(points, 2))
+    with pytest.raises(energon.StateMismatchError, match="with logical_shards=4: .*found it unset"):
+        ranks.load_state_dict(states_of(points, 2, logical_shards=4))
+    with pytest.raises(energon.StateMismatchError, match="missing"):
+        ranks.load_state_dict({"energon_cpp.ranks": states_of(points, 3)["energon_cpp.ranks"][:2]})
     with pytest.raises(energon.StateMismatchError, match="seed_offset: 3, expected 0"):
         ranks.load_state_dict(states_of(points, 1, seed_offset=3))
     with pytest.raises(ValueError, match="expected entry 'energon_cpp.ranks', which AllRanks saves"):
