@@ -360,7 +360,7 @@ class AutoSaver:
 
     @property
     def restored_from(self) -> str | None:
-        """The checkpoint or file that the run continued from; None at the start of the data."""
+        """The checkpoint or file that the run continued from. None means the start of the data."""
         return self._native.restored_from
 
 

@@ -95,12 +95,12 @@ def _check_logical_shards(saved: LoaderState, rescaled: LoaderState, config: Wor
     found = "unset" if config.logical_shards is None else str(config.logical_shards)
     if saved_shards is None:
         raise StateMismatchError(
-            "the states are of a job without logical_shards, which continues on another number of "
+            "the states belong to a job without logical_shards, which continues on another number of "
             f"ranks only if ranks times workers are {needed}, found world_size {config.world_size} "
             f"and num_workers {config.num_workers}; set logical_shards from the first start on"
         )
     raise StateMismatchError(
-        f"the states are of a job with logical_shards={needed}: set it in the WorkerConfig, found "
+        f"the states belong to a job with logical_shards={needed}: set it in the WorkerConfig, found "
         f"it {found}"
     )
 

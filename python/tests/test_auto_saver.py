@@ -56,7 +56,7 @@ def test_a_killed_script(texts: str, tmp_path: pathlib.Path, num_workers: int) -
     with loader_of_rank(texts, num_workers=num_workers) as loader:
         whole = keys(take(loader, 14))
     seen = []
-    for kill_at, start in ((5, 0), (8, 3), (0, 6)):
+    for kill_at, start in ((8, 0), (0, 6)):
         ran = run_script(SCRIPT, texts, str(tmp_path), str(num_workers), str(kill_at))
         assert ran.code == (-signal.SIGKILL if kill_at else 0), ran.err
         first, *lines = ran.out.splitlines()
@@ -80,7 +80,8 @@ def test_ranks_share_the_folder(texts: str, tmp_path: pathlib.Path) -> None:
     assert first.step == second.step == 6
     assert first.restored_from == second.restored_from == str(tmp_path / "step_6")
     assert keys(take(first, 3)) == whole[0][6:9]  # rank 1 is killed before step 8
-    first, second = savers()
+    with pytest.warns(RuntimeWarning, match="not continued from .*step_8: the file of rank 1 of 2"):
+        first, second = savers()
     assert first.step == second.step == 6
     first, second = savers(at_step=4)  # the newest model
     assert keys(take(first, 5)) == whole[0][4:9] and keys(take(second, 5)) == whole[1][4:9]
@@ -139,7 +140,7 @@ def test_checkpoints_that_do_not_count(texts: str, tmp_path: pathlib.Path) -> No
     ]
     take(savers[0], 2)
     take(savers[1].loader, 1)  # not counted
-    with pytest.warns(RuntimeWarning, match="no run can continue from .*step_2: .*different steps"):
+    with pytest.warns(RuntimeWarning, match="no run can continue from .*step_2: .*\n.*different steps"):
         take(savers[1], 2)
     with pytest.raises(energon.NotFoundError, match="start_over"):
         energon.AutoSaver(loader_of_rank(texts, 0, 2), tmp_path)
@@ -154,5 +155,5 @@ def test_errors(texts: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="every_batches is 0"):
         energon.AutoSaver(loader, tmp_path, every_batches=0)
     energon.AutoSaver(loader_of_rank(texts, 0, 2), tmp_path)
-    with pytest.raises(energon.StateMismatchError, match="batch_size|batch size|shuffle"):
+    with pytest.raises(energon.StateMismatchError, match="config.world_size: 1, expected 2"):
         energon.AutoSaver(loader_of(texts), tmp_path)

@@ -96,7 +96,7 @@ def run_ranks(
     kill_at: int = 0,
 ) -> list[list[list[int]]]:
     """Calls train(rank, *arguments) in a process for each rank. With `kill_at`, the last rank is
-    killed after it saw so many batches, and then the others. Returns the batches that the ranks
+    killed after it saw this many batches, and then the others. Returns the batches that the ranks
     saw. The processes are forks, which need not import packages again."""
     folder.mkdir(exist_ok=True)
     with socket.socket() as any_port:
