@@ -5,13 +5,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import weakref
 from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping
 
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
-from ._errors import EnergonError
+from ._errors import EnergonError, StateMismatchError
 from ._explained_options import checks_options
 from ._global_state import GlobalState
 from ._pinning import Pinning
@@ -21,6 +22,9 @@ from ._warnings import warn
 from .datasets import Dataset
 from .states import AnyState, as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
+
+
+_ALL_RANKS = ": in a framework, use energon_cpp.torch.AllRanks(loader)"
 
 
 class _Loader:
@@ -268,12 +272,26 @@ class SavableDataLoader(_Loader, GlobalState):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position as a dict of plain types, which contains the bytes of a state file.
-        Like save_state_rank(), it may be called from any thread."""
+        Like save_state_rank(), it may be called from any thread.
+
+        With several ranks, this warns if Lightning or Accelerate call it, because they write the
+        dict of one rank only."""
+        if self.worker_config.world_size > 1:
+            caller, _, _ = sys._getframe(1).f_globals.get("__name__", "").partition(".")
+            if caller in ("lightning", "pytorch_lightning", "accelerate"):
+                warn(f"{caller} saves the state of one rank only, so the job cannot be resumed"
+                     f"{_ALL_RANKS}")  # fmt: skip
         return as_state_dict(self.save_state_rank())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from `state_dict`. May be called at any time. Ends the workers first."""
-        self._native.stop_and_restore(as_loader_state(state_dict))
+        state = as_loader_state(state_dict)
+        try:
+            self._native.stop_and_restore(state)
+        except StateMismatchError as error:
+            if state.describe()["config"].get("rank") in (None, self.worker_config.rank):
+                raise
+            raise StateMismatchError(f"{error}; the state belongs to another rank{_ALL_RANKS}")
         self._first_batch = self._native.save().batch_index
 
 

@@ -96,7 +96,8 @@ def test_epochs(texts: str, tmp_path: pathlib.Path) -> None:
     def saver() -> energon.AutoSaver:
         return energon.AutoSaver(loader_of_rank(texts, repeat=False), tmp_path, every_batches=5)
 
-    whole = [keys(list(loader)) for loader in [loader_of_rank(texts, repeat=False)] for _ in range(3)]
+    loader = loader_of_rank(texts, repeat=False)
+    whole = [keys(list(loader)) for _ in range(3)]
     first = saver()
     assert len(first) == 15 and [keys(list(first)) for _ in range(2)] == whole[:2]
     assert len(take(first, 2)) == 2
@@ -135,13 +136,12 @@ def test_a_failed_save_loses_no_batch(texts: str, tmp_path: pathlib.Path) -> Non
 
 def test_checkpoints_that_do_not_count(texts: str, tmp_path: pathlib.Path) -> None:
     """Ranks that save at other steps."""
-    savers = [
-        energon.AutoSaver(loader_of_rank(texts, rank, 2), tmp_path, every_batches=2) for rank in (0, 1)
-    ]
-    take(savers[0], 2)
-    take(savers[1].loader, 1)  # not counted
-    with pytest.warns(RuntimeWarning, match="no run can continue from .*step_2: .*\n.*different steps"):
-        take(savers[1], 2)
+    loaders = [loader_of_rank(texts, rank, 2) for rank in range(2)]
+    first, second = (energon.AutoSaver(loader, tmp_path, every_batches=2) for loader in loaders)
+    take(first, 2)
+    take(second.loader, 1)  # not counted
+    with pytest.warns(RuntimeWarning, match=r"no run can continue from .*step_2: .*\n  different"):
+        take(second, 2)
     with pytest.raises(energon.NotFoundError, match="start_over"):
         energon.AutoSaver(loader_of_rank(texts, 0, 2), tmp_path)
 

@@ -166,6 +166,25 @@ def test_accelerate(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
     check_resume(train_accelerate, points, tmp_path, 4)
 
 
+# --- Without a framework ---
+
+
+def train_alone(rank: Rank, path: str, folder: pathlib.Path, at: int, resumes: bool) -> None:
+    """The same call for both starts."""
+    with loader_of_rank(path) as loader:
+        saver = energon.AutoSaver(loader, folder / "loader", every_batches=at)
+        assert (saver.step > 0) == resumes
+        while saver.step < STEPS:
+            for batch in saver:
+                rank.see(numbers(batch))
+                if saver.step == STEPS:
+                    break
+
+
+def test_auto_saver(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
+    check_resume(train_alone, points, tmp_path, 4)
+
+
 # --- torch.distributed.checkpoint ---
 
 
@@ -220,3 +239,20 @@ def test_states_that_do_not_fit(points: str) -> None:  # noqa: F811
         ranks.load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match=r"load it with energon_cpp.torch.AllRanks\(loader\)"):
         loader.load_state_dict(ranks.state_dict())
+
+
+def test_a_state_of_one_rank(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
+    """Frameworks that save one: a warning while saving, not only an error later."""
+    accelerate = pytest.importorskip("accelerate")
+    combined = pytest.importorskip("lightning.pytorch.utilities.combined_loader")
+    ranks = [energon.WorkerConfig(rank=rank, world_size=2, num_workers=0) for rank in (0, 1)]
+    first, second = (make_loader(points, worker_config=config) for config in ranks)
+    accelerator = accelerate.Accelerator(cpu=True)
+    accelerator.register_for_checkpointing(first)
+    with pytest.warns(UserWarning, match=r"accelerate saves .*AllRanks\(loader\)"):
+        accelerator.save_state(str(tmp_path))
+    accelerate.state.AcceleratorState._reset_state(True)
+    with pytest.warns(UserWarning, match="lightning saves the state of one rank only"):
+        state = combined.CombinedLoader(first)._state_dicts()[0]
+    with pytest.raises(energon.StateMismatchError, match="another rank: in a framework, use .*AllR"):
+        second.load_state_dict(state)
