@@ -15,6 +15,7 @@ need it: iterate over the loader itself.
 
 from __future__ import annotations
 
+import importlib
 import os
 import pathlib
 from typing import Any, Iterator, Mapping
@@ -105,6 +106,11 @@ def _check_logical_shards(saved: LoaderState, rescaled: LoaderState, config: Wor
     )
 
 
+class _TrainLoader(AllRanks):
+    def set_epoch(self, epoch: int) -> None:
+        """The trainer computes its epoch from the steps, which is another one on other ranks."""
+
+
 def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
     """Trains a transformers.Trainer, or one derived from it, on the batches of `loader`. Call it
     before train().
@@ -113,23 +119,23 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
     it, the loader continues at its place, also on another number of ranks (AllRanks). The trainer
     skips no batches (ignore_data_skip).
     """
-    import transformers
-    from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
-
-    ranks = AllRanks(loader)
+    transformers: Any = importlib.import_module("transformers")
+    files: Any = importlib.import_module("transformers.trainer_utils")
+    ranks = _TrainLoader(loader)
     train = trainer.train
 
     def save(_callback: Any, args: Any, state: Any, *_arguments: Any, **_more: Any) -> None:
         states = ranks.state_dict()  # on all ranks
         if args.should_save:
-            folder = pathlib.Path(args.output_dir, f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}")
+            name = f"{files.PREFIX_CHECKPOINT_DIR}-{state.global_step}"
+            folder = pathlib.Path(args.output_dir, name)
             torch.save(states, folder / "loader.tmp")
             os.replace(folder / "loader.tmp", folder / "loader.pt")
 
     def train_and_restore(resume_from_checkpoint: Any = None, *arguments: Any, **more: Any) -> Any:
         folder = resume_from_checkpoint
         if folder is True:
-            folder = get_last_checkpoint(trainer.args.output_dir)
+            folder = files.get_last_checkpoint(trainer.args.output_dir)
         if folder:
             file = pathlib.Path(folder, "loader.pt")
             if not file.exists():
@@ -139,11 +145,11 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
                 )
             ranks.load_state_dict(torch.load(file, weights_only=True))
             if loader.batches_left == 0:
-                next(iter(loader), None)  # the trainer has counted this epoch
+                next(iter(loader), None)  # the end of an epoch, where the trainer expects batches
         return train(resume_from_checkpoint, *arguments, **more)
 
     trainer.args.ignore_data_skip = True
-    trainer.get_train_dataloader = lambda: loader
+    trainer.get_train_dataloader = lambda: ranks
     trainer.train = train_and_restore
     trainer.add_callback(type("SaveLoader", (transformers.TrainerCallback,), {"on_save": save})())
 

@@ -124,6 +124,9 @@ def run_ranks(
     for process in reversed(processes):
         if kill_at and process is not processes[-1]:
             process.kill()
+        process.join(120)
+    for process in processes:
+        process.kill()  # if it did not end
         process.join()
     codes = [process.exitcode for process in processes]
     assert codes[-1] == -signal.SIGKILL if kill_at else codes == [0] * world_size, codes

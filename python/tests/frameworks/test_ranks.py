@@ -38,11 +38,17 @@ def undisturbed(path: str) -> list[list[list[int]]]:
     return seen
 
 
+def in_order(seen: list[list[list[int]]]) -> list[list[int]]:
+    """The batches of the job, by step and rank."""
+    return [batch for step in zip(*seen) for batch in step]
+
+
 def check_resume(train: Any, path: str, folder: pathlib.Path, at: int) -> None:
-    """train(rank, path, folder, at, resumes) saves after `at` batches, and ends after STEPS."""
+    """train(rank, path, folder, at, resumes) saves after `at` batches, and ends after STEPS. Ranks
+    wait for each other in each step, so at step `at` + 2 the other one has saved, too."""
     expected = undisturbed(path)
-    killed = run_ranks(2, train, folder, path, folder, at, False, kill_at=at + 1)
-    assert len(killed[1]) == at + 1 and len(killed[0]) >= at
+    killed = run_ranks(2, train, folder, path, folder, at, False, kill_at=at + 2)
+    assert len(killed[1]) == at + 2 and len(killed[0]) >= at + 1
     assert killed == [all_[: len(seen)] for all_, seen in zip(expected, killed)]
     rest = run_ranks(2, train, folder, path, folder, at, True)
     assert [seen[:at] + more for seen, more in zip(killed, rest)] == expected
@@ -137,6 +143,16 @@ def test_transformers(points: str, tmp_path: pathlib.Path, at: int) -> None:  # 
     check_resume(train_transformers, points, tmp_path, at)
 
 
+def test_transformers_on_another_number_of_ranks(
+    points: str, tmp_path: pathlib.Path  # noqa: F811
+) -> None:
+    """In another epoch than the trainer would compute."""
+    assert pytest.importorskip("transformers").Trainer
+    run_ranks(2, train_transformers, tmp_path, points, tmp_path, 8, False, kill_at=10)
+    rest = run_ranks(1, train_transformers, tmp_path, points, tmp_path, 8, True)
+    assert rest == [in_order(undisturbed(points))[16 : 16 + STEPS - 8]]
+
+
 # --- Accelerate ---
 
 
@@ -171,14 +187,17 @@ def test_accelerate(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
 
 def train_alone(rank: Rank, path: str, folder: pathlib.Path, at: int, resumes: bool) -> None:
     """The same call for both starts."""
+    torch.distributed.init_process_group("gloo")
     with loader_of_rank(path) as loader:
         saver = energon.AutoSaver(loader, folder / "loader", every_batches=at)
         assert (saver.step > 0) == resumes
         while saver.step < STEPS:
             for batch in saver:
                 rank.see(numbers(batch))
+                torch.distributed.barrier()
                 if saver.step == STEPS:
                     break
+    torch.distributed.destroy_process_group()
 
 
 def test_auto_saver(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
@@ -207,7 +226,7 @@ def test_distributed_checkpoint(points: str, tmp_path: pathlib.Path) -> None:  #
     expected = [seen[:6] for seen in undisturbed(points)]
     killed = run_ranks(2, train_dcp, tmp_path, points, tmp_path, 2, False, kill_at=3)
     assert killed[1] == expected[1][:3]
-    of_job = [batch for step in zip(*expected) for batch in step][4:]  # in order
+    of_job = in_order(expected)[4:]
     for world_size in (2, 1, 4):
         rest = run_ranks(world_size, train_dcp, tmp_path, points, tmp_path, 2, True)
         assert rest == [of_job[rank::world_size] for rank in range(world_size)]
