@@ -94,12 +94,15 @@ def test_ranks_share_the_folder(texts: str, tmp_path: pathlib.Path) -> None:
 
 def test_epochs(texts: str, tmp_path: pathlib.Path) -> None:
     def saver() -> energon.AutoSaver:
-        return energon.AutoSaver(loader_of_rank(texts, repeat=False), tmp_path, every_batches=5)
+        loader = loader_of_rank(texts, repeat=False, num_workers=1)
+        loader.persistent_workers = False
+        return energon.AutoSaver(loader, tmp_path, every_batches=5)
 
-    loader = loader_of_rank(texts, repeat=False)
+    loader = loader_of_rank(texts, repeat=False, num_workers=1)
     whole = [keys(list(loader)) for _ in range(3)]
     first = saver()
     assert len(first) == 15 and [keys(list(first)) for _ in range(2)] == whole[:2]
+    assert first.loader.worker_pids == []
     assert len(take(first, 2)) == 2
     first.save_now()
     again = saver()
