@@ -91,7 +91,7 @@ from .decoder import FileStoreDecoder, SampleDecoder
 from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception
 from .loader import get_loader, get_savable_loader
-from .loaders import BasicDataLoader, SavableDataLoader
+from .loaders import AutoSaver, BasicDataLoader, SavableDataLoader
 from .lookup import exclude, get, restore_sample, which_keys, which_step
 from .metadataset import DatasetLoader, DatasetSource, load_dataset, traverse_metadataset
 from .sample_types import (
@@ -118,6 +118,7 @@ __all__ = [
     "AVData",
     "AVDecoder",
     "AugmentTaskEncoder",
+    "AutoSaver",
     "BaseCoreDatasetFactory",
     "BaseWebdatasetFactory",
     "BasicDataLoader",

@@ -74,6 +74,34 @@ class GlobalState:
         self.restore_state_global(state)
 
 
+def all_states(loader: Any) -> list[LoaderState]:
+    """The states of all ranks, by rank, on each rank. All ranks of the data-parallel group call it.
+    """
+    config, state = loader.worker_config, loader.save_state_rank()
+    distributed = sys.modules.get("torch.distributed")
+    if config.world_size == 1 and not _is_initialized(distributed):
+        return [state]
+    distributed = _distributed("AllRanks")
+    group = config.data_parallel_group
+    found = (distributed.get_rank(group), distributed.get_world_size(group))
+    if found != (config.rank, config.world_size):
+        raise ValueError(
+            f"the loader is of rank {config.rank} of {config.world_size}, but this is rank "
+            f"{found[0]} of {found[1]} in {'torch.distributed' if group is None else 'its group'}: "
+            "make the loader with WorkerConfig.default_worker_config() after torch.distributed is "
+            "initialized, and with data_parallel_group if not all processes read different data"
+        )
+    if config.world_size == 1:
+        return [state]
+    states: list[Any] = [None] * config.world_size
+    distributed.all_gather_object(states, state, group=group)
+    return [as_loader_state(one) for one in states]
+
+
+def _is_initialized(distributed: Any) -> bool:
+    return distributed is not None and distributed.is_available() and distributed.is_initialized()
+
+
 def _distributed(function: str) -> Any:
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_initialized():

@@ -1,22 +1,30 @@
-"""Loaders of the batches of one rank: SavableDataLoader, BasicDataLoader."""
+"""Loaders of the batches of one rank: SavableDataLoader, BasicDataLoader, AutoSaver."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import os
+import sys
 import weakref
 from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping
 
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
-from ._errors import EnergonError
+from ._errors import EnergonError, StateMismatchError
+from ._explained_options import checks_options
 from ._global_state import GlobalState
 from ._pinning import Pinning
+from ._shard_paths import path_text
 from ._single_samples import restore_one
+from ._warnings import warn
 from .datasets import Dataset
 from .states import AnyState, as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
+
+
+_ALL_RANKS = ": in a framework, use energon_cpp.torch.AllRanks(loader)"
 
 
 class _Loader:
@@ -135,11 +143,15 @@ class _Loader:
         self.close()
 
     def __iter__(self) -> Iterator[Any]:
+        return self._loop(self._native)
+
+    def _loop(self, batches: _core.Loader | _core.AutoSaver) -> Iterator[Any]:
+        """Iterates over `batches`, which are those of the native loader."""
         if self._pinning is not None:
             self._pinning.begin()
         if self._is_after_last_batch():
             self._native.next()  # the end of the epoch, which the previous loop did not reach
-        return _core.Epoch(self._native, self, not self.persistent_workers)
+        return _core.Epoch(batches, self, not self.persistent_workers)
 
     def _is_after_last_batch(self) -> bool:
         """Whether this object delivered the last batch of the epoch, but not its end. A state that
@@ -260,13 +272,114 @@ class SavableDataLoader(_Loader, GlobalState):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position as a dict of plain types, which contains the bytes of a state file.
-        Like save_state_rank(), it may be called from any thread."""
+        Like save_state_rank(), it may be called from any thread.
+
+        With several ranks, this warns if Lightning or Accelerate call it, because they write the
+        dict of one rank only."""
+        if self.worker_config.world_size > 1:
+            caller, _, _ = sys._getframe(1).f_globals.get("__name__", "").partition(".")
+            if caller in ("lightning", "pytorch_lightning", "accelerate"):
+                warn(f"{caller} saves the state of one rank only, so the job cannot be resumed"
+                     f"{_ALL_RANKS}")  # fmt: skip
         return as_state_dict(self.save_state_rank())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues from `state_dict`. May be called at any time. Ends the workers first."""
-        self._native.stop_and_restore(as_loader_state(state_dict))
+        state = as_loader_state(state_dict)
+        try:
+            self._native.stop_and_restore(state)
+        except StateMismatchError as error:
+            if state.describe()["config"].get("rank") in (None, self.worker_config.rank):
+                raise
+            raise StateMismatchError(f"{error}; the state belongs to another rank{_ALL_RANKS}")
         self._first_batch = self._native.save().batch_index
+
+
+class AutoSaver:
+    """Delivers the batches of a loader and writes its position every N batches into a folder. A
+    script that is started again with the same folder continues from the newest checkpoint.
+
+        saver = energon.AutoSaver(loader, "run7/loader", every_batches=100, keep=3)
+        for batch in saver:
+            ...
+
+    All ranks share the folder, and no rank waits for another to save. A checkpoint counts if the
+    files of all ranks were written at the same step. On another number of ranks or workers, the
+    position is rescaled, as by rescale_states(). The folder has the format of
+    `energon run --auto-save` and of AutoSavingLoader in C++, which continue from it, too.
+
+    The position is written before the last batch that it includes is delivered. So a model that is
+    saved after training on that batch belongs to the checkpoint of `step`.
+
+    Take all batches from this object: the loader itself would deliver some that are not counted.
+
+    Args:
+        loader: A loader that has not delivered a batch yet.
+        folder: Folder of checkpoints, shared by all ranks; created if it does not exist.
+        every_batches: Number of batches of each rank between two checkpoints.
+        keep: Number of complete checkpoints to keep; older ones are removed. None means all.
+        load_from: Where to start if `folder` has no finished checkpoint: another folder, a single
+            checkpoint, or a state file of this rank or of its job. Steps then count from 0.
+        at_step: Start all ranks at the checkpoint of this step, such as that of the newest model.
+            Later ones no longer count and are written again. 0 is the same as start_over=True.
+        start_over: Ignore the checkpoints in `folder`, and overwrite them when the run reaches
+            them.
+
+    Raises:
+        NotFoundError: The folder has finished checkpoints, but none can be used, or not the one of
+            `at_step`.
+        StateMismatchError: A checkpoint belongs to another job, or the ranks differ in data or
+            options. The message lists the differences.
+        CorruptDataError: The file of this rank is damaged.
+    """
+
+    @checks_options
+    def __init__(
+        self,
+        loader: SavableDataLoader,
+        folder: str | os.PathLike[str],
+        *,
+        every_batches: int = 1000,
+        keep: int | None = None,
+        load_from: str | os.PathLike[str] | None = None,
+        at_step: int | None = None,
+        start_over: bool = False,
+    ) -> None:
+        self.loader = loader
+        options = {
+            "folder": path_text(folder),
+            "every_batches": every_batches,
+            "keep": keep,
+            "load_from": "" if load_from is None else path_text(load_from),
+            "at_step": at_step,
+            "start_over": start_over,
+        }
+        self._native = _core.AutoSaver(loader._native, options)
+        loader._first_batch = loader._native.save().batch_index
+        for checkpoint in self._native.ignored:
+            warn(f"not continued from {checkpoint}", RuntimeWarning)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.loader._loop(self._native)
+
+    def __len__(self) -> int:
+        """Batches of this rank in one epoch, as len() of the loader."""
+        return len(self.loader)
+
+    def save_now(self) -> None:
+        """Saves at this step, unless it is saved already. Call it on all ranks at the same step,
+        such as before the process ends."""
+        self._native.save_now()
+
+    @property
+    def step(self) -> int:
+        """Batches of this rank since step 0 of the folder, over all restarts."""
+        return self._native.step
+
+    @property
+    def restored_from(self) -> str | None:
+        """The checkpoint or file that the run continued from. None means the start of the data."""
+        return self._native.restored_from
 
 
 class BasicDataLoader(_Loader):

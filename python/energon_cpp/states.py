@@ -10,6 +10,7 @@ from ._explained_options import checks_options
 from .worker_config import WorkerConfig
 
 _STATE = "energon_cpp.state"
+STATES = "energon_cpp.ranks"  # the entry of AllRanks: a list
 
 AnyState = Union[LoaderState, bytes, bytearray, Mapping[str, Any]]
 
@@ -68,8 +69,9 @@ def as_loader_state(state: AnyState) -> LoaderState:
         return state
     if isinstance(state, Mapping):
         if _STATE not in state:
+            hint = "; load it with energon_cpp.torch.AllRanks(loader)" if STATES in state else ""
             raise ValueError(
-                f"not the state of a loader: expected entry '{_STATE}', found {list(state)}"
+                f"not the state of a loader: expected entry '{_STATE}', found {list(state)}{hint}"
             )
         return LoaderState(bytes(state[_STATE]))
     return LoaderState(bytes(state))

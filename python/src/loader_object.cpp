@@ -12,10 +12,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "energon/autosave/auto_saver.h"
 #include "energon/loader/basic_data_loader.h"
 #include "energon/loader/savable_data_loader.h"
 #include "energon/sample/sample.h"
@@ -244,6 +248,7 @@ class LoaderObject {
   std::vector<int> worker_pids() {
     return released([this] { return loader_->worker_pids(); });
   }
+  BatchSource& source() { return *loader_; }
 
  private:
   const PipelineObject pipeline_;
@@ -251,6 +256,91 @@ class LoaderObject {
   const bool shares_random_;
   std::atomic<int> waits_ = 0;
   std::unique_ptr<SavableDataLoader> loader_;
+};
+
+AutoSaveOptions read_auto_save_options(const nb::dict& values) {
+  OptionReader reader(values);
+  AutoSaveOptions options;
+  reader.take("folder", options.folder);
+  reader.take("every_batches", options.every_batches);
+  reader.take("load_from", options.load_from);
+  reader.take("keep", options.keep);
+  reader.take("at_step", options.at_step);
+  reader.take("start_over", options.start_over);
+  reader.finish();
+  return options;
+}
+
+/// The batches of a loader, whose position is saved in a folder: AutoSavingLoader for Python.
+class AutoSaverObject {
+ public:
+  /// `loader` must outlive this. Restores its position, which starts no workers.
+  AutoSaverObject(LoaderObject& loader, const nb::dict& options) : loader_(loader) {
+    AutoSaveOptions read = read_auto_save_options(options);
+    released([&] { saver_.emplace(loader_.source(), std::move(read)); });
+  }
+
+  // A batch whose save failed, or whose warning is an error, is returned by the next call.
+  nb::object next() {
+    const Call call(*this);
+    if (pending_) {
+      released([this] { saver_->save_if_due(); });
+    } else {
+      pending_ = loader_.next();
+      if (pending_.is_none()) {
+        return std::exchange(pending_, nb::object());
+      }
+      released([this] { saver_->count_batch(); });
+    }
+    warn_if_uncounted();
+    return std::exchange(pending_, nb::object());
+  }
+  void save_now() {
+    const Call call(*this);
+    released([this] { saver_->save_now(); });
+    warn_if_uncounted();
+  }
+  void stop() { loader_.stop(); }
+  std::int64_t step() const { return saver_->step(); }
+  std::optional<std::string> restored_from() const { return saver_->restored_from(); }
+  std::vector<std::string> ignored() const { return saver_->ignored(); }
+
+ private:
+  /// A call that no other thread may interrupt while the GIL is released.
+  class Call {
+   public:
+    explicit Call(AutoSaverObject& saver) : saver_(saver) {
+      if (saver_.is_called_) {
+        throw nb::value_error("another thread is in a call of this AutoSaver");
+      }
+      saver_.is_called_ = true;
+    }
+    ~Call() { saver_.is_called_ = false; }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    AutoSaverObject& saver_;
+  };
+
+  void warn_if_uncounted() {
+    const std::optional<UncountedCheckpoint>& last = saver_->last_uncounted();
+    if (!last || last->step == warned_step_) {
+      return;
+    }
+    warned_step_ = last->step;
+    const std::string text =
+        fmt::format("no run can continue from {}: {}", last->path, last->reason);
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) {
+      throw nb::python_error();
+    }
+  }
+
+  LoaderObject& loader_;
+  std::optional<AutoSaver> saver_;
+  nb::object pending_;  // taken and counted, but not returned
+  std::int64_t warned_step_ = 0;
+  bool is_called_ = false;
 };
 
 /// Rebuilds batches from their restore keys, without workers and without a position.
@@ -298,6 +388,17 @@ void bind_loaders(nb::module_& module) {
       .def("batches_left", &LoaderObject::batches_left)
       .def("epoch", &LoaderObject::epoch)
       .def("worker_pids", &LoaderObject::worker_pids);
+  nb::class_<AutoSaverObject>(module, "AutoSaver", "The native half of the Python AutoSaver.")
+      .def(nb::init<LoaderObject&, const nb::dict&>(), nb::arg("loader"), nb::arg("options"),
+           nb::keep_alive<1, 2>(),
+           nb::sig("def __init__(self, loader: Loader, options: dict) -> None"))
+      .def("next", &AutoSaverObject::next, nb::sig("def next(self) -> typing.Any"),
+           "The next batch, or None at the end of the epoch.")
+      .def("save_now", &AutoSaverObject::save_now)
+      .def("stop", &AutoSaverObject::stop)
+      .def_prop_ro("step", &AutoSaverObject::step)
+      .def_prop_ro("restored_from", &AutoSaverObject::restored_from)
+      .def_prop_ro("ignored", &AutoSaverObject::ignored);
   nb::class_<BasicLoaderObject>(module, "BasicLoader",
                                 "Rebuilds batches from their restore keys, without workers.")
       .def(nb::init<const PipelineObject&, const nb::dict&, nb::handle>(), nb::arg("pipeline"),

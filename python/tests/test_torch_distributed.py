@@ -15,6 +15,7 @@ SCRIPT = """
 import datetime, sys
 import torch.distributed as distributed
 import energon_cpp as energon
+from energon_cpp.torch import AllRanks
 
 path, store, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
 distributed.init_process_group(
@@ -38,6 +39,17 @@ if rank > 0:
     assert (states is not None) == (rank == 2)
     if rank == 2:
         assert len(states) == 2 and states[1] == loader.save_state_rank() != states[0]
+    everywhere = AllRanks(loader).state_dict()["energon_cpp.ranks"]
+    assert len(everywhere) == 2 and everywhere[config.rank] == bytes(loader.save_state_rank())
+    assert states is None or everywhere == [bytes(state) for state in states]
+    single = energon.WorkerConfig(rank=0, world_size=1, num_workers=0)
+    try:
+        AllRanks(energon.get_savable_loader(energon.get_val_dataset(
+            path, worker_config=single, batch_size=2))).state_dict()
+    except ValueError as error:
+        assert f"rank 0 of 1, but this is rank {rank} of 3 in torch.distributed" in str(error), error
+    else:
+        raise AssertionError("a loader of another job was accepted")
     rest = [batch.__key__ for _, batch in zip(range(5), loader)]
     again = made()
     again.restore_state_global(states, src_rank=1)

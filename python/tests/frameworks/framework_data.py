@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import pathlib
+import signal
+import socket
 import sys
-from typing import Any
+import traceback
+from typing import Any, Callable
 
 import pytest
 
@@ -65,3 +70,65 @@ def make_loader(path: str, num_workers: int = 1, **options: Any) -> energon.Sava
 
 def numbers(batch: Any) -> list[int]:
     return [int(number) for number in batch["number"]]
+
+
+class Rank:
+    """One rank of a job, in its own process with the variables of torchrun. Writes what it sees into
+    a file, and is killed at step `kill_at`."""
+
+    def __init__(self, rank: int, world_size: int, folder: pathlib.Path, kill_at: int) -> None:
+        self.rank, self.world_size, self.kill_at = rank, world_size, kill_at
+        self.file = open(folder / f"seen_{rank}.jsonl", "w", buffering=1)
+        self.steps = 0
+
+    def see(self, numbers: list[int]) -> None:
+        print(numbers, file=self.file)
+        self.steps += 1
+        if self.steps == self.kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_ranks(
+    world_size: int,
+    train: Callable[..., None],
+    folder: pathlib.Path,
+    *arguments: Any,
+    kill_at: int = 0,
+) -> list[list[list[int]]]:
+    """Calls train(rank, *arguments) in a process for each rank. With `kill_at`, the last rank is
+    killed after it saw this many batches, and then the others. Returns the batches that the ranks
+    saw. The processes are forks, which need not import packages again."""
+    folder.mkdir(exist_ok=True)
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+
+    def main(number: int) -> None:
+        size = str(world_size)
+        os.environ |= {"RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": size}
+        os.environ |= {"LOCAL_WORLD_SIZE": size, "GROUP_RANK": "0", "TORCHELASTIC_RUN_ID": "run"}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+        killed = kill_at if number == world_size - 1 else 0
+        try:
+            train(Rank(number, world_size, folder, killed), *arguments)
+        except BaseException:
+            if not kill_at:
+                traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+
+    fork = multiprocessing.get_context("fork")
+    processes = [fork.Process(target=main, args=(number,)) for number in range(world_size)]
+    for process in processes:
+        process.start()
+    for process in reversed(processes):
+        if kill_at and process is not processes[-1]:
+            process.kill()
+        process.join(120)
+    for process in processes:
+        process.kill()  # if it did not end
+        process.join()
+    codes = [process.exitcode for process in processes]
+    assert codes[-1] == -signal.SIGKILL if kill_at else codes == [0] * world_size, codes
+    files = [folder / f"seen_{number}.jsonl" for number in range(world_size)]
+    return [[json.loads(line) for line in file.read_text().splitlines()] for file in files]

@@ -62,8 +62,9 @@ def test_resumes_in_an_epoch(
     assert torch.equal(rest.layer.weight, whole.layer.weight)
 
 
-def test_virtual_epochs(points: str, tmp_path: pathlib.Path) -> None:
-    options: dict[str, Any] = {"repeat": True, "virtual_epoch_length": 7}
+@pytest.mark.parametrize("length", [7, 0])
+def test_repeated_data(points: str, tmp_path: pathlib.Path, length: int) -> None:
+    options: dict[str, Any] = {"repeat": True, "virtual_epoch_length": length}
     whole = fit(points, 20, tmp_path / "whole", **options)
     first = fit(points, 10, tmp_path / "first", **options)
     rest = fit(points, 20, tmp_path / "rest", tmp_path / "first" / "step=10.ckpt", **options)
