@@ -74,6 +74,13 @@ class Dataset:
             self._length = _core.epoch_length(self._pipeline, self.worker_config._options())
         return self._length
 
+    def _skips_failures(self) -> bool:
+        options = self._recipe.options
+        return options["on_error"] == "skip" and "failure_handler" not in options
+
+    def _functions_may_get_tensors(self) -> bool:
+        return self.calls_python and bool(self._recipe.options.get("decode"))
+
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
 
@@ -141,7 +148,8 @@ def get_train_dataset(
         failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
             limit.
         tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
-            Tensor); unset means 'torch' if torch is imported, else 'energon'.
+            Tensor); unset means 'torch' if torch is installed, else 'numpy' if NumPy is, else
+            'energon'.
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.
@@ -228,7 +236,8 @@ def get_val_dataset(
         failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
             limit.
         tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
-            Tensor); unset means 'torch' if torch is imported, else 'energon'.
+            Tensor); unset means 'torch' if torch is installed, else 'numpy' if NumPy is, else
+            'energon'.
         exclude_files: Quarantine files that list the samples and shards to leave out.
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
         verify_checksums: Compare samples with their stored checksums.

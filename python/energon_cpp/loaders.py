@@ -14,6 +14,8 @@ from ._errors import EnergonError
 from ._global_state import GlobalState
 from ._pinning import Pinning
 from ._single_samples import restore_one
+from ._tensors import import_before_fork
+from ._warnings import warn
 from .datasets import Dataset
 from .states import AnyState, as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
@@ -39,12 +41,22 @@ class _Loader:
         self.pin_memory = pin_memory
         self.persistent_workers = persistent_workers
         self._options = dataset.worker_config._options() | options
+        if dataset._functions_may_get_tensors() and self.num_workers:
+            import_before_fork(dataset._recipe.options["tensors"])
         self._pinning = Pinning(finish) if pin_memory else None
         # Called with each batch in the trainer. The native part borrows it.
         self._finish = self._pinning or finish
         self._native = _core.Loader(dataset._pipeline, self._options, self._finish)
+        self._warned_samples = 0  # left out in earlier epochs, as warnings counted them
         self._first_batch = 0  # the batch index after the last restore
         _open_loaders.add(self)
+
+    def __repr__(self) -> str:
+        config = self.worker_config
+        return (
+            f"{type(self).__name__}({self.dataset!r}, batch_size={self.batch_size}, "
+            f"rank {config.rank} of {config.world_size}, num_workers={config.num_workers})"
+        )
 
     def can_restore_sample(self) -> bool:
         return True
@@ -122,6 +134,31 @@ class _Loader:
     def close(self) -> None:
         """Ends the workers permanently."""
         self._native.close()
+        self._warn_of_failures()
+
+    def _end_epoch(self) -> None:
+        """Called by a loop at its end."""
+        if not self.persistent_workers:
+            self.stop()
+        self._warn_of_failures()
+
+    def _warn_of_failures(self) -> None:
+        """Warns about the samples that were left out since the last warning."""
+        if not self.dataset._skips_failures():
+            return
+        stats = self._native.stats()
+        shards = [one for one in stats["failures"] if one["is_shard_broken"]]
+        samples = sum(one["samples"] for one in stats["failures"] if not one["is_shard_broken"])
+        found = samples + len(shards)
+        if found <= self._warned_samples:
+            return
+        new, self._warned_samples = found - self._warned_samples, found
+        newest = stats["newest_reports"][-1]
+        warn(
+            f"on_error='skip' left out {new} samples or whole shards since the last warning, "
+            f"{samples} samples and {len(shards)} shards in all; the newest failure, in "
+            f"'{newest['stage']}': {newest['cause']}; see loader.stats() and quarantine_file"
+        )
 
     def __enter__(self) -> Any:
         return self
@@ -139,7 +176,7 @@ class _Loader:
             self._pinning.begin()
         if self._is_after_last_batch():
             self._native.next()  # the end of the epoch, which the previous loop did not reach
-        return _core.Epoch(self._native, self, not self.persistent_workers)
+        return _core.Epoch(self._native, self)
 
     def _is_after_last_batch(self) -> bool:
         """Whether this object delivered the last batch of the epoch, but not its end. A state that
