@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Generic, Iterator, Mapping, TypeVar
 
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
@@ -16,12 +16,14 @@ from ._pinning import Pinning
 from ._single_samples import restore_one
 from ._tensors import import_before_fork
 from ._warnings import warn
-from .datasets import Dataset
+from .datasets import Dataset, T_co
 from .states import AnyState, as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
 
+L = TypeVar("L", bound="_Loader[Any]")
 
-class _Loader:
+
+class _Loader(Generic[T_co]):
     """Everything except save and restore: one stream of batches that all loops share, with the
     attributes of torch's DataLoader that frameworks read."""
 
@@ -29,7 +31,7 @@ class _Loader:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset[T_co],
         *,
         pin_memory: bool = False,
         persistent_workers: bool = True,
@@ -47,7 +49,7 @@ class _Loader:
         # Called with each batch in the trainer. The native part borrows it.
         self._finish = self._pinning or finish
         self._native = _core.Loader(dataset._pipeline, self._options, self._finish)
-        self._warned_samples = 0  # left out in earlier epochs, as warnings counted them
+        self._left_out = (0, 0)  # samples and whole shards, up to the last warning
         self._first_batch = 0  # the batch index after the last restore
         _open_loaders.add(self)
 
@@ -147,20 +149,20 @@ class _Loader:
         if not self.dataset._skips_failures():
             return
         stats = self._native.stats()
-        shards = [one for one in stats["failures"] if one["is_shard_broken"]]
-        samples = sum(one["samples"] for one in stats["failures"] if not one["is_shard_broken"])
-        found = samples + len(shards)
-        if found <= self._warned_samples:
+        counts = [one["samples"] for one in stats["failures"] if not one["is_shard_broken"]]
+        total = sum(counts), len(stats["failures"]) - len(counts)
+        new = tuple(now - before for now, before in zip(total, self._left_out))
+        if not any(new):
             return
-        new, self._warned_samples = found - self._warned_samples, found
+        self._left_out = total
         newest = stats["newest_reports"][-1]
+        shards = f" and {new[1]} whole shards, {total[1]} in all" if total[1] else ""
         warn(
-            f"on_error='skip' left out {new} samples or whole shards since the last warning, "
-            f"{samples} samples and {len(shards)} shards in all; the newest failure, in "
-            f"'{newest['stage']}': {newest['cause']}; see loader.stats() and quarantine_file"
+            f"on_error='skip' left out {new[0]} samples, {total[0]} in all{shards}; the last one, "
+            f"in '{newest['stage']}': {newest['cause']}; see loader.stats() and quarantine_file"
         )
 
-    def __enter__(self) -> Any:
+    def __enter__(self: L) -> L:
         return self
 
     def __exit__(
@@ -171,7 +173,7 @@ class _Loader:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T_co]:
         if self._pinning is not None:
             self._pinning.begin()
         if self._is_after_last_batch():
@@ -231,7 +233,7 @@ class _Loader:
         )
 
 
-class SavableDataLoader(_Loader, GlobalState):
+class SavableDataLoader(_Loader[T_co], GlobalState):
     """Delivers the batches of one rank. The position can be saved and restored exactly.
 
     A `for` loop runs to the end of the epoch. After a break, the next loop continues after the last
@@ -306,7 +308,7 @@ class SavableDataLoader(_Loader, GlobalState):
         self._first_batch = self._native.save().batch_index
 
 
-class BasicDataLoader(_Loader):
+class BasicDataLoader(_Loader[T_co]):
     """Delivers the same batches as a SavableDataLoader, but without save and restore.
 
     A loop continues where the previous one ended, so loops that run at the same time share the
