@@ -1,5 +1,7 @@
 #include "python/src/buffer_object.h"
 
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -262,11 +264,13 @@ PyObject* copy_deep(PyObject* self, PyObject* /*memo*/) {
 PyObject* attribute_of(PyObject* self, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(self, name);
   if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0 ||
-      PyUnicode_READ_CHAR(name, 0) == '_' ||
-      PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyBytes_Type), name) == 0) {
+      PyUnicode_READ_CHAR(name, 0) == '_') {
     return found;
   }
   PyErr_Clear();
+  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyBytes_Type), name) == 0) {
+    return PyObject_GenericGetAttr(self, name);  // for its error
+  }
   return with_copy(self, [&](PyObject* copy) { return PyObject_GetAttr(copy, name); });
 }
 
