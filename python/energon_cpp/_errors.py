@@ -9,6 +9,8 @@ and SystemExit are reversed: the UserFunctionError is raised, and they are its c
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import signal
 import traceback
@@ -40,7 +42,7 @@ class InvalidArgumentError(EnergonError, ValueError):
 class NotFoundError(EnergonError, FileNotFoundError, KeyError):
     """A file, a dataset, a sample or a key does not exist."""
 
-    __str__ = EnergonError.__str__  # KeyError would quote the message
+    __str__ = EnergonError.__str__  # KeyError would quote the message, OSError shorten it
 
 
 class CorruptDataError(EnergonError, ValueError):
@@ -48,7 +50,9 @@ class CorruptDataError(EnergonError, ValueError):
 
 
 class StorageError(EnergonError, OSError):
-    """A call of the operating system failed."""
+    """A call of the operating system failed. `errno` is its error number."""
+
+    __str__ = EnergonError.__str__  # OSError would show only errno and the path
 
 
 class WorkerDiedError(EnergonError, RuntimeError):
@@ -57,6 +61,8 @@ class WorkerDiedError(EnergonError, RuntimeError):
 
 class WaitTimeoutError(EnergonError, TimeoutError):
     """A wait exceeded its timeout."""
+
+    __str__ = EnergonError.__str__
 
 
 class CancelledError(EnergonError, RuntimeError):
@@ -221,6 +227,8 @@ def make_error(
     error.byte_offset = byte_offset
     error.sample_key = sample_key
     error.worker = worker
+    if isinstance(error, OSError):
+        _set_errno(error, code, message, path)
     if original is None:
         return error
     if isinstance(original, _SILENT):
@@ -228,6 +236,19 @@ def make_error(
         return error
     original.__cause__ = error
     return original
+
+
+def _set_errno(error: OSError, code: str, message: str, path: str | None) -> None:
+    """Sets what Python sets in errors of the operating system. The core ends a message with the
+    text of errno."""
+    number = {"not_found": errno.ENOENT, "timeout": errno.ETIMEDOUT}.get(code)
+    if number is None:
+        texts = ((text, found) for found in errno.errorcode if (text := f": {os.strerror(found)}") in message)
+        number = max(texts, key=lambda one: len(one[0]), default=("", None))[1]
+    if number is not None:
+        error.errno = number
+        error.strerror = os.strerror(number)
+    error.filename = path
 
 
 def _unpack(detail: bytes) -> tuple[BaseException | None, str]:

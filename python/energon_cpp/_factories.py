@@ -372,7 +372,7 @@ def _epath(path: Any) -> Any:
 
 
 def plain_bytes(value: Any) -> Any:
-    """A large part as bytes, as functions written for Energon expect it."""
+    """A part as bytes, as functions written for Energon expect it."""
     return bytes(value) if isinstance(value, _core.Buffer) else value
 
 

@@ -69,7 +69,7 @@ class _NativeFileStore(FileStore[Any]):
 
 
 class WebdatasetFileStore(_NativeFileStore):
-    """Parts of a prepared dataset by "key.part", as bytes, or as a Buffer above 16 KiB."""
+    """Parts of a prepared dataset by "key.part", each a Buffer."""
 
     _kind = "webdataset"
 

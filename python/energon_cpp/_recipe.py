@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import sys
 from typing import Any, Callable
 
 from . import _core
@@ -15,6 +14,7 @@ from ._handlers import calls_handler, for_native_stages
 from ._imports import Permissions
 from ._shard_paths import path_text
 from ._stages import Encoder, loader_spec, stages_of
+from ._tensors import tensor_library
 from ._warnings import warn
 from .decoder import SampleDecoder
 from .errors import reraise_exception
@@ -152,7 +152,7 @@ def make_recipe(
         options["cache_dir"] = path_text(options["cache_dir"])
     options["exclude_files"] = [path_text(file) for file in options["exclude_files"]]
     if options.get("tensors") is None:
-        options["tensors"] = "torch" if "torch" in sys.modules else "energon"
+        options["tensors"] = tensor_library()
     handler = worker_config.global_error_handler
     if handler is not None and calls_handler(handler):
         options["failure_handler"] = for_native_stages(handler)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copyreg
 import dataclasses
+import math
 import os
-from typing import TYPE_CHECKING, Any, Iterator, Sequence, TypeVar
+import sys
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence, TypeVar
 
 from ._core import Origin, RestoreKey, Sources, Tensor
 from .source_info import SourceInfo
@@ -78,7 +80,9 @@ class Item:
         return name in _OWN or name in self._field_names()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._field_names())
+        names = self._field_names()
+        _refuse_unpacking(self, names)
+        return iter(names)
 
     def __len__(self) -> int:
         return len(self._field_names())
@@ -103,8 +107,14 @@ class Item:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in self.items())
+        fields = ", ".join(f"{name}={shortened(value)}" for name, value in self.items())
         return f"{type(self).__name__}({fields})"
+
+    def _repr_html_(self) -> str:
+        """A table of the fields for notebooks, with pictures."""
+        from ._html import table_of
+
+        return table_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         names = [*_OWN, *self._field_names()]
@@ -135,6 +145,40 @@ class Item:
         result = type(self).__new__(type(self))
         result.__setstate__(_called(self.__getstate__(), method, args, kwargs))
         return result
+
+
+def _refuse_unpacking(batch: Any, names: Iterable[str]) -> None:
+    """Raises TypeError if the caller of __iter__() assigns the names to several variables, as in
+    `for image, label in loader`."""
+    import opcode
+
+    frame = sys._getframe(2)
+    unpacks = (opcode.opmap["UNPACK_SEQUENCE"], opcode.opmap["UNPACK_EX"])
+    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] in unpacks:
+        named = ", ".join(f"batch.{name}" for name in list(names)[:2]) or "batch.image"
+        raise TypeError(
+            f"cannot unpack a {type(batch).__name__}, whose fields have names: take them by name, "
+            f"such as {named}; fields: {', '.join(names)}"
+        )
+
+
+_MOST_SHOWN = 8  # elements
+_MOST_CHARACTERS = 200
+
+
+def shortened(value: Any) -> str:
+    """A short repr(): large arrays by shape, the first elements of lists, the start of strings."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        if math.prod(value.shape) > _MOST_SHOWN:
+            return f"{type(value).__name__}({value.dtype}, shape {tuple(value.shape)})"
+    elif type(value) in (list, tuple) and len(value) > _MOST_SHOWN:
+        start = ", ".join(shortened(one) for one in value[: _MOST_SHOWN // 2])
+        return f"[{start}, ... {len(value)} values]"
+    elif type(value) in (list, tuple):
+        return f"[{', '.join(map(shortened, value))}]" if type(value) is list else repr(value)
+    elif isinstance(value, (str, bytes)) and len(value) > _MOST_CHARACTERS:
+        return f"{value[: _MOST_CHARACTERS // 2]!r}... ({len(value)})"
+    return repr(value)
 
 
 def _own_values(base: Any) -> dict[str, Any]:
@@ -333,6 +377,15 @@ class DictBatch(dict[str, Any]):
     def __reduce__(self) -> Any:
         own = {name: getattr(self, name) for name in _OWN if hasattr(self, name)}
         return _made_dict_batch, (dict(self), own)
+
+    def __iter__(self) -> Iterator[str]:
+        _refuse_unpacking(self, self.keys())
+        return dict.__iter__(self)
+
+    def _repr_html_(self) -> str:
+        from ._html import table_of
+
+        return table_of(self)
 
     def to(self, *args: Any, **kwargs: Any) -> "DictBatch":
         """Like Batch.to()."""

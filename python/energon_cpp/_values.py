@@ -12,6 +12,8 @@ import pickle
 import sys
 from typing import Any, Callable, Iterable, Sequence
 
+from ._core import Buffer
+
 
 def dump(value: Any) -> tuple[bytes, list[memoryview], Any]:
     """Pickles `value` with its large buffers out of band. The last item keeps the buffers alive."""
@@ -277,6 +279,8 @@ def _literal(key: Any) -> str:
             raise TypeError("batch_group_criterion returned nan as a group, which equals no group")
         text = int.__repr__(int(key)) if key.is_integer() else float.__repr__(key)
         return text.replace("inf", "1e999")  # the literal
+    if type(key) is Buffer:
+        key = bytes(key)
     if isinstance(key, bytes) and _compares_as(key, bytes):
         return bytes.__repr__(key)
     if isinstance(key, tuple) and _compares_as(key, tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Iterable, Mapping
 
 from . import _core
 from . import sample_types as native_types
@@ -15,15 +15,25 @@ from ._sample import CrudeSample
 from ._stages import Encoder
 from ._warnings import warn
 from .metadataset import DatasetSource, sources_of
+from .task_encoder import T_batch, TaskEncoder
 from .worker_config import WorkerConfig
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 _MOST_SAMPLES_PER_CALL = 65536
 
 
-class Dataset:
+class Dataset(Generic[T_co]):
     """Data, options and functions for a loader. Returned by get_train_dataset(), get_val_dataset()
-    and get_val_datasets(). Several loaders may use it."""
+    and get_val_datasets(). Several loaders may use it. For type checkers, Dataset[MyBatch] has
+    batches of this class, that of the task encoder."""
 
     def __init__(self, recipe: DatasetRecipe, pipeline: _core.Pipeline | None = None) -> None:
         self._recipe = recipe
@@ -74,10 +84,17 @@ class Dataset:
             self._length = _core.epoch_length(self._pipeline, self.worker_config._options())
         return self._length
 
+    def _skips_failures(self) -> bool:
+        options = self._recipe.options
+        return options["on_error"] == "skip" and "failure_handler" not in options
+
+    def _functions_may_get_tensors(self) -> bool:
+        return self.calls_python and bool(self._recipe.options.get("decode"))
+
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
 
-    def _with(self, options: dict[str, Any]) -> "Dataset":
+    def _with(self, options: dict[str, Any]) -> "Dataset[T_co]":
         """Returns the same dataset with other options."""
         return Dataset(self._recipe.changed(options=options))
 
@@ -100,7 +117,7 @@ def get_train_dataset(
     parallel_shard_iters: int | None = None,
     virtual_epoch_length: int = 0,
     repeat: bool = True,
-    task_encoder: Encoder | None = None,
+    task_encoder: TaskEncoder[Any, Any, Any, T_batch] | None = None,
     on_error: str = "raise",
     failure_tolerance: int = 100,
     tensors: str | None = None,
@@ -113,7 +130,7 @@ def get_train_dataset(
     sample_type: type | None = None,
     sample_types: Mapping[str, Any] | None = None,
     allow_imports: Iterable[Allowed] | None = None,
-) -> Dataset:
+) -> Dataset[T_batch]:
     """Data for training: shuffled, repeated, blended.
 
     Args:
@@ -141,7 +158,8 @@ def get_train_dataset(
         failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
             limit.
         tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
-            Tensor); unset means 'torch' if torch is imported, else 'energon'.
+            Tensor); unset means 'torch' if torch is installed, else 'numpy' if NumPy is, else
+            'energon'.
         exclude_files: Quarantine files that list the samples and shards to leave out. All other
             samples keep their places, so a job may go on with other files; see exclude().
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
@@ -197,7 +215,7 @@ def get_val_dataset(
     sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
-    task_encoder: Encoder | None = None,
+    task_encoder: TaskEncoder[Any, Any, Any, T_batch] | None = None,
     on_error: str = "raise",
     failure_tolerance: int = 100,
     tensors: str | None = None,
@@ -210,7 +228,7 @@ def get_val_dataset(
     sample_type: type | None = None,
     sample_types: Mapping[str, Any] | None = None,
     allow_imports: Iterable[Allowed] | None = None,
-) -> Dataset:
+) -> Dataset[T_batch]:
     """Data for validation: each sample once, in order.
 
     Args:
@@ -229,7 +247,8 @@ def get_val_dataset(
         failure_tolerance: With on_error skip, this many failures in a row end the run; 0 means no
             limit.
         tensors: Class of tensors from native stages: 'torch', 'numpy' or 'energon' (the class
-            Tensor); unset means 'torch' if torch is imported, else 'energon'.
+            Tensor); unset means 'torch' if torch is installed, else 'numpy' if NumPy is, else
+            'energon'.
         exclude_files: Quarantine files that list the samples and shards to leave out. All other
             samples keep their places, so a job may go on with other files; see exclude().
         cache_dir: Folder for indices and expanded shards that cannot be kept next to the data.
@@ -305,7 +324,7 @@ def get_val_datasets(
     sort_pool_size: int | None = None,
     packing_buffer_size: int | None = None,
     limit: int | None = None,
-    task_encoder: Encoder | None = None,
+    task_encoder: TaskEncoder[Any, Any, Any, T_batch] | None = None,
     on_error: str = "raise",
     failure_tolerance: int = 100,
     tensors: str | None = None,
@@ -318,7 +337,7 @@ def get_val_datasets(
     sample_type: type | None = None,
     sample_types: Mapping[str, Any] | None = None,
     allow_imports: Iterable[Allowed] | None = None,
-) -> list[tuple[Dataset, DatasetSource]]:
+) -> list[tuple[Dataset[T_batch], DatasetSource]]:
     """Opens each dataset of a metadataset separately, to evaluate it by itself.
 
     Takes the arguments of get_val_dataset().
@@ -339,7 +358,7 @@ def get_val_datasets(
     return datasets
 
 
-def _checked(dataset: Dataset, sample_type: type | None) -> Dataset:
+def _checked(dataset: Dataset[T_batch], sample_type: type | None) -> Dataset[T_batch]:
     """Returns the dataset. Raises TypeError if some of its samples are not of this class."""
     if sample_type is None:
         return dataset

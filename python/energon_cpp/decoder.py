@@ -5,11 +5,11 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-import sys
 from typing import TYPE_CHECKING, Any, Sequence
 
 from . import _core
 from ._explained_options import checks_fields
+from ._tensors import tensor_library
 
 if TYPE_CHECKING:
     from .transforms import Transform
@@ -85,7 +85,7 @@ class SampleDecoder(FileStoreDecoder):
         return values
 
     def _native(self) -> _core.PartDecoder:
-        return _part_decoder(self, "torch" if "torch" in sys.modules else "energon")
+        return _part_decoder(self, tensor_library())
 
     def _av(self, fname: str, decoded: Any) -> Any:
         """Wraps bytes of sound and video in an AVDecoder."""

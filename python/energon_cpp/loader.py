@@ -11,6 +11,7 @@ from ._shard_paths import path_text
 from ._torch_options import check_in_order, explains_torch_options, wait_limit
 from .datasets import Dataset
 from .loaders import BasicDataLoader, SavableDataLoader
+from .task_encoder import T_batch
 from .worker_config import WorkerConfig
 
 __all__ = ["get_loader", "get_savable_loader"]
@@ -18,7 +19,7 @@ __all__ = ["get_loader", "get_savable_loader"]
 
 @explains_torch_options
 def get_savable_loader(
-    dataset: Dataset,
+    dataset: Dataset[T_batch],
     *,
     worker_config: WorkerConfig | None = None,
     checkpoint_every_sec: float | None = None,
@@ -41,7 +42,7 @@ def get_savable_loader(
     arena_limit_bytes: int | None = None,
     debug_log_path: str | os.PathLike[str] | None = None,
     quarantine_file: str | os.PathLike[str] | None = None,
-) -> SavableDataLoader:
+) -> SavableDataLoader[T_batch]:
     """Creates a loader of `dataset`. Workers are forked immediately: call this before the process
     has threads, large arrays or a GPU.
 
@@ -101,7 +102,7 @@ def get_savable_loader(
 
 @explains_torch_options
 def get_loader(
-    dataset: Dataset,
+    dataset: Dataset[T_batch],
     *,
     worker_config: WorkerConfig | None = None,
     prefetch_factor: int | None = None,
@@ -114,7 +115,7 @@ def get_loader(
     persistent_workers: bool = True,
     in_order: bool = True,
     arena_limit_bytes: int | None = None,
-) -> BasicDataLoader:
+) -> BasicDataLoader[T_batch]:
     """Creates a loader without save and restore. Otherwise it equals get_savable_loader(): loops
     deliver the same batches, and a loop continues where the previous one ended."""
     check_in_order(in_order)
@@ -156,7 +157,7 @@ def _timeout(timeout: float | None, watchdog: float | None, initial: float | Non
     return max([*(chosen or [60.0]), *([] if initial is None else [initial])])
 
 
-def _with_cache(dataset: Dataset, cache_pool: CachePool | None) -> Dataset:
+def _with_cache(dataset: Dataset[T_batch], cache_pool: CachePool | None) -> Dataset[T_batch]:
     if not isinstance(cache_pool, FileStoreCachePool):
         return dataset
     return dataset._with(cache_pool._options())

@@ -8,7 +8,7 @@ import os
 import sys
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Generic, Iterator, Mapping, TypeVar
 
 from . import _core, _random
 from ._core import LoaderState, RestoreKey
@@ -18,16 +18,18 @@ from ._global_state import GlobalState
 from ._pinning import Pinning
 from ._shard_paths import path_text
 from ._single_samples import restore_one
+from ._tensors import import_before_fork
 from ._warnings import warn
-from .datasets import Dataset
+from .datasets import Dataset, T_co
 from .states import AnyState, as_loader_state, as_state_dict
 from .worker_config import WorkerConfig
 
+L = TypeVar("L", bound="_Loader[Any]")
 
 _ALL_RANKS = ": in a framework, use energon_cpp.torch.AllRanks(loader)"
 
 
-class _Loader:
+class _Loader(Generic[T_co]):
     """Everything except save and restore: one stream of batches that all loops share, with the
     attributes of torch's DataLoader that frameworks read."""
 
@@ -35,7 +37,7 @@ class _Loader:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset[T_co],
         *,
         pin_memory: bool = False,
         persistent_workers: bool = True,
@@ -47,12 +49,22 @@ class _Loader:
         self.pin_memory = pin_memory
         self.persistent_workers = persistent_workers
         self._options = dataset.worker_config._options() | options
+        if dataset._functions_may_get_tensors() and self.num_workers:
+            import_before_fork(dataset._recipe.options["tensors"])
         self._pinning = Pinning(finish) if pin_memory else None
         # Called with each batch in the trainer. The native part borrows it.
         self._finish = self._pinning or finish
         self._native = _core.Loader(dataset._pipeline, self._options, self._finish)
+        self._left_out = (0, 0)  # samples and whole shards, up to the last warning
         self._first_batch = 0  # the batch index after the last restore
         _open_loaders.add(self)
+
+    def __repr__(self) -> str:
+        config = self.worker_config
+        return (
+            f"{type(self).__name__}({self.dataset!r}, batch_size={self.batch_size}, "
+            f"rank {config.rank} of {config.world_size}, num_workers={config.num_workers})"
+        )
 
     def can_restore_sample(self) -> bool:
         return True
@@ -130,8 +142,33 @@ class _Loader:
     def close(self) -> None:
         """Ends the workers permanently."""
         self._native.close()
+        self._warn_of_failures()
 
-    def __enter__(self) -> Any:
+    def _end_epoch(self) -> None:
+        """Called by a loop at its end."""
+        if not self.persistent_workers:
+            self.stop()
+        self._warn_of_failures()
+
+    def _warn_of_failures(self) -> None:
+        """Warns about the samples that were left out since the last warning."""
+        if not self.dataset._skips_failures():
+            return
+        stats = self._native.stats()
+        counts = [one["samples"] for one in stats["failures"] if not one["is_shard_broken"]]
+        total = sum(counts), len(stats["failures"]) - len(counts)
+        new = tuple(now - before for now, before in zip(total, self._left_out))
+        if not any(new):
+            return
+        self._left_out = total
+        newest = stats["newest_reports"][-1]
+        shards = f" and {new[1]} whole shards, {total[1]} in all" if total[1] else ""
+        warn(
+            f"on_error='skip' left out {new[0]} samples, {total[0]} in all{shards}; the last one, "
+            f"in '{newest['stage']}': {newest['cause']}; see loader.stats() and quarantine_file"
+        )
+
+    def __enter__(self: L) -> L:
         return self
 
     def __exit__(
@@ -142,16 +179,16 @@ class _Loader:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T_co]:
         return self._loop(self._native)
 
-    def _loop(self, batches: _core.Loader | _core.AutoSaver) -> Iterator[Any]:
+    def _loop(self, batches: _core.Loader | _core.AutoSaver) -> Iterator[T_co]:
         """Iterates over `batches`, which are those of the native loader."""
         if self._pinning is not None:
             self._pinning.begin()
         if self._is_after_last_batch():
             self._native.next()  # the end of the epoch, which the previous loop did not reach
-        return _core.Epoch(batches, self, not self.persistent_workers)
+        return _core.Epoch(batches, self)
 
     def _is_after_last_batch(self) -> bool:
         """Whether this object delivered the last batch of the epoch, but not its end. A state that
@@ -206,7 +243,7 @@ class _Loader:
         )
 
 
-class SavableDataLoader(_Loader, GlobalState):
+class SavableDataLoader(_Loader[T_co], GlobalState):
     """Delivers the batches of one rank. The position can be saved and restored exactly.
 
     A `for` loop runs to the end of the epoch. After a break, the next loop continues after the last
@@ -336,7 +373,7 @@ class AutoSaver:
     @checks_options
     def __init__(
         self,
-        loader: SavableDataLoader,
+        loader: SavableDataLoader[Any],
         folder: str | os.PathLike[str],
         *,
         every_batches: int = 1000,
@@ -382,7 +419,7 @@ class AutoSaver:
         return self._native.restored_from
 
 
-class BasicDataLoader(_Loader):
+class BasicDataLoader(_Loader[T_co]):
     """Delivers the same batches as a SavableDataLoader, but without save and restore.
 
     A loop continues where the previous one ended, so loops that run at the same time share the

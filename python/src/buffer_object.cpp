@@ -2,8 +2,13 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -13,97 +18,363 @@
 namespace nb = nanobind;
 
 namespace energon::python {
+
+// The type is not nanobind's, because most parts are small and a loop makes many of them: this
+// object is one allocation, as fast as that of `bytes`.
 namespace {
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  const auto& object = *nb::inst_ptr<BufferObject>(self);
-  return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(object.bytes.view.data()),
-                           static_cast<Py_ssize_t>(object.bytes.size()), object.writable ? 0 : 1,
-                           flags);
+struct BufferObject {
+  PyObject_HEAD
+  SharedBytes bytes;    // of the bytes that follow this object, then without an owner, or of others
+  Py_hash_t hash = -1;  // -1 if not yet computed
+  bool writable = false;
+};
+
+PyTypeObject* buffer_type = nullptr;
+
+BufferObject* buffer_in(PyObject* object) { return reinterpret_cast<BufferObject*>(object); }
+
+const SharedBytes& bytes_in(PyObject* object) { return buffer_in(object)->bytes; }
+
+// A Buffer, with `room` bytes after the object. Null with MemoryError.
+PyObject* new_buffer(const SharedBytes& bytes, std::size_t room) {
+  void* const memory = PyObject_Malloc(sizeof(BufferObject) + room);
+  if (memory == nullptr) {
+    return PyErr_NoMemory();
+  }
+  auto* const buffer = new (memory) BufferObject;
+  buffer->bytes = bytes;
+  return PyObject_Init(reinterpret_cast<PyObject*>(buffer), buffer_type);
 }
 
-PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
-
-nb::bytes copy_of(const BufferObject& self) {
-  return nb::bytes(self.bytes.text().data(), self.bytes.size());
+// A Buffer with a copy of the bytes. Null with MemoryError.
+PyObject* new_copy(std::string_view text) {
+  PyObject* const object = new_buffer({}, text.size() + 1);
+  if (object != nullptr) {
+    auto* const data = reinterpret_cast<char*>(buffer_in(object) + 1);
+    std::copy(text.begin(), text.end(), data);
+    data[text.size()] = '\0';
+    buffer_in(object)->bytes.view = as_bytes({data, text.size()});
+  }
+  return object;
 }
 
-nb::object memory_of(nb::handle self) {
-  nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
-  if (!view.is_valid()) {
+nb::object checked(PyObject* created) {
+  if (created == nullptr) {
     throw nb::python_error();
   }
-  return view;
+  return nb::steal(created);
 }
 
-nb::object item_of(nb::handle self, nb::handle index) {
-  nb::object item = memory_of(self)[index];
-  return PyLong_Check(item.ptr()) ? item : nb::bytes(item);
+void free_buffer(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  buffer_in(self)->~BufferObject();
+  PyObject_Free(self);
+  Py_DECREF(type);
 }
 
-bool is_equal(const BufferObject& self, nb::handle other) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(other.ptr(), &view, PyBUF_SIMPLE) != 0) {
-    PyErr_Clear();
-    return false;
+PyObject* bytes_from(std::string_view text) {
+  return PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+nb::object memory_of(nb::handle object) {
+  return checked(PyMemoryView_FromObject(object.ptr()));
+}
+
+PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* names) {
+  Py_buffer view = {};
+  static const char* const keywords[] = {"", nullptr};
+  if (PyArg_ParseTupleAndKeywords(arguments, names, "y*:Buffer", const_cast<char**>(keywords),
+                                  &view) == 0) {
+    return nullptr;
   }
-  const bool equal = self.bytes.text() == std::string_view(static_cast<const char*>(view.buf),
-                                                           static_cast<std::size_t>(view.len));
+  PyObject* const made = new_copy(
+      {static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)});
   PyBuffer_Release(&view);
-  return equal;
+  return made;
+}
+
+// --- As bytes: the buffer protocol, a sequence, comparisons ---
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const SharedBytes& bytes = bytes_in(self);
+  return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(bytes.view.data()),
+                           static_cast<Py_ssize_t>(bytes.size()),
+                           buffer_in(self)->writable ? 0 : 1, flags);
+}
+
+Py_ssize_t size_of_buffer(PyObject* self) {
+  return static_cast<Py_ssize_t>(bytes_in(self).size());
+}
+
+PyObject* number_at(PyObject* self, Py_ssize_t index) {
+  const std::string_view text = bytes_in(self).text();
+  if (index < 0 || index >= static_cast<Py_ssize_t>(text.size())) {
+    PyErr_SetString(PyExc_IndexError, "index out of range");
+    return nullptr;
+  }
+  return PyLong_FromLong(static_cast<unsigned char>(text[static_cast<std::size_t>(index)]));
+}
+
+PyObject* item_at(PyObject* self, PyObject* index) {
+  if (PyIndex_Check(index)) {
+    Py_ssize_t number = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    if (number == -1 && PyErr_Occurred() != nullptr) {
+      return nullptr;
+    }
+    return number_at(self, number < 0 ? number + size_of_buffer(self) : number);
+  }
+  PyObject* const view = PyMemoryView_FromObject(self);
+  PyObject* const slice = view == nullptr ? nullptr : PyObject_GetItem(view, index);
+  PyObject* const copy = slice == nullptr ? nullptr : PyBytes_FromObject(slice);
+  Py_XDECREF(slice);
+  Py_XDECREF(view);
+  return copy;
+}
+
+// The result of `function` for a copy of `self` as bytes.
+template <class Function>
+PyObject* with_copy(PyObject* self, const Function& function) {
+  PyObject* const copy = bytes_from(bytes_in(self).text());
+  if (copy == nullptr) {
+    return nullptr;
+  }
+  PyObject* const result = function(copy);
+  Py_DECREF(copy);
+  return result;
+}
+
+PyObject* concatenate(PyObject* self, PyObject* other) {
+  return with_copy(self, [&](PyObject* copy) { return PySequence_Concat(copy, other); });
+}
+
+PyObject* repeat(PyObject* self, Py_ssize_t count) {
+  return with_copy(self, [&](PyObject* copy) { return PySequence_Repeat(copy, count); });
+}
+
+int contains(PyObject* self, PyObject* part) {
+  PyObject* const copy = bytes_from(bytes_in(self).text());
+  const int result = copy == nullptr ? -1 : PySequence_Contains(copy, part);
+  Py_XDECREF(copy);
+  return result;
+}
+
+PyObject* compare(PyObject* self, PyObject* other, int operation) {
+  Py_buffer view = {};
+  if (PyObject_GetBuffer(other, &view, PyBUF_SIMPLE) != 0) {
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  const std::string_view left = bytes_in(self).text();
+  const std::string_view right(static_cast<const char*>(view.buf),
+                               static_cast<std::size_t>(view.len));
+  const bool differs_in_size = left.size() != right.size();
+  const int order = differs_in_size && (operation == Py_EQ || operation == Py_NE)
+                        ? 1
+                        : left.compare(right);
+  PyBuffer_Release(&view);
+  Py_RETURN_RICHCOMPARE(order, 0, operation);
+}
+
+// That of equal `bytes`.
+Py_hash_t hash_of(PyObject* self) {
+  Py_hash_t& hash = buffer_in(self)->hash;
+  if (hash == -1) {
+    PyObject* const copy = bytes_from(bytes_in(self).text());
+    hash = copy == nullptr ? -1 : PyObject_Hash(copy);
+    Py_XDECREF(copy);
+  }
+  return hash;
+}
+
+PyObject* describe(PyObject* self) {
+  constexpr std::size_t kMostShown = 256;
+  const std::string_view text = bytes_in(self).text();
+  const bool is_whole = text.size() <= kMostShown;
+  PyObject* const begin = bytes_from(is_whole ? text : text.substr(0, 32));
+  PyObject* const shown =
+      begin == nullptr ? nullptr
+      : is_whole
+          ? PyUnicode_FromFormat("Buffer(%R)", begin)
+          : PyUnicode_FromFormat("Buffer(%R..., %zd bytes)", begin, size_of_buffer(self));
+  Py_XDECREF(begin);
+  return shown;
+}
+
+// --- Methods of bytes ---
+
+PyObject* as_bytes_object(PyObject* self, PyObject* /*none*/) {
+  return bytes_from(bytes_in(self).text());
+}
+
+PyObject* decode(PyObject* self, PyObject* arguments, PyObject* names) {
+  static const char* const keywords[] = {"encoding", "errors", nullptr};
+  const char* encoding = "utf-8";
+  const char* errors = "strict";
+  if (PyArg_ParseTupleAndKeywords(arguments, names, "|ss:decode", const_cast<char**>(keywords),
+                                  &encoding, &errors) == 0) {
+    return nullptr;
+  }
+  return PyUnicode_Decode(bytes_in(self).text().data(), size_of_buffer(self), encoding, errors);
+}
+
+// Whether a start or end of the part is `bytes` or one of a tuple, for calls without further
+// arguments: the kind of a file is found this way, so the part is not copied.
+template <bool kAtEnd>
+PyObject* is_at_edge(PyObject* self, PyObject* arguments) {
+  constexpr std::size_t kMostCopied = 256;
+  const char* const name = kAtEnd ? "endswith" : "startswith";
+  std::string_view text = bytes_in(self).text();
+  const bool only_edge = PyTuple_GET_SIZE(arguments) == 1 && text.size() > kMostCopied &&
+                         PyBytes_Check(PyTuple_GET_ITEM(arguments, 0)) &&
+                         PyBytes_GET_SIZE(PyTuple_GET_ITEM(arguments, 0)) <=
+                             static_cast<Py_ssize_t>(kMostCopied);
+  if (only_edge) {
+    text = kAtEnd ? text.substr(text.size() - kMostCopied) : text.substr(0, kMostCopied);
+  }
+  PyObject* const copy = bytes_from(text);
+  PyObject* const method = copy == nullptr ? nullptr : PyObject_GetAttrString(copy, name);
+  PyObject* const result = method == nullptr ? nullptr : PyObject_CallObject(method, arguments);
+  Py_XDECREF(method);
+  Py_XDECREF(copy);
+  return result;
+}
+
+// Pickles the part as `bytes`, which needs no library to read it. With protocol 5, the bytes may go
+// out of band.
+PyObject* reduce(PyObject* self, PyObject* protocol) {
+  const long version = PyLong_AsLong(protocol);
+  if (version == -1 && PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  PyObject* const content =
+      version >= 5 ? PyPickleBuffer_FromObject(self) : as_bytes_object(self, nullptr);
+  return content == nullptr ? nullptr : Py_BuildValue("O(N)", &PyBytes_Type, content);
+}
+
+PyObject* copy_shallow(PyObject* self, PyObject* /*none*/) { return Py_NewRef(self); }
+
+// Does not hold the memory of a batch.
+PyObject* copy_deep(PyObject* self, PyObject* /*memo*/) {
+  const SharedBytes& bytes = bytes_in(self);
+  return bytes.owner == nullptr ? Py_NewRef(self) : new_copy(bytes.text());
+}
+
+// Other methods of bytes are those of a copy.
+PyObject* attribute_of(PyObject* self, PyObject* name) {
+  PyObject* const found = PyObject_GenericGetAttr(self, name);
+  if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0 ||
+      PyUnicode_READ_CHAR(name, 0) == '_') {
+    return found;
+  }
+  PyErr_Clear();
+  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyBytes_Type), name) == 0) {
+    return PyObject_GenericGetAttr(self, name);  // for its error
+  }
+  return with_copy(self, [&](PyObject* copy) { return PyObject_GetAttr(copy, name); });
+}
+
+// isinstance(part, bytes) asks for it, as for other proxies (weakref.proxy, unittest.mock): so
+// code that distinguishes bytes from str and files, such as json.loads(), takes a Buffer for bytes.
+// C code that checks for real `bytes` looks at the type.
+PyObject* class_of(PyObject* /*self*/, void* /*closure*/) {
+  return Py_NewRef(reinterpret_cast<PyObject*>(&PyBytes_Type));
+}
+
+template <class Function>
+PyCFunction method(Function* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef methods[] = {
+    {"__bytes__", as_bytes_object, METH_NOARGS, nullptr},
+    {"__reduce_ex__", reduce, METH_O, nullptr},
+    {"__copy__", copy_shallow, METH_NOARGS, nullptr},
+    {"__deepcopy__", copy_deep, METH_O, nullptr},
+    {"decode", method(decode), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"startswith", is_at_edge<false>, METH_VARARGS, nullptr},
+    {"endswith", is_at_edge<true>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef attributes[] = {{"__class__", class_of, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+constexpr const char* kDocumentation =
+    "The bytes of a part, whatever its size, without a copy of large ones. Behaves as `bytes`: "
+    "isinstance(part, bytes) is true, it is equal to equal bytes and has their hash, and it has "
+    "their methods, of which decode(), startswith() and endswith() do not copy. Supports the "
+    "buffer protocol. bytes(part) is a copy.";
+
+template <class Pointer>
+PyType_Slot slot(int number, Pointer* pointer) {
+  return {number, reinterpret_cast<void*>(pointer)};
 }
 
 }  // namespace
 
+// --- Conversions ---
+
 nb::object bytes_to_python(const SharedBytes& bytes) {
-  if (bytes.size() <= kLargestCopiedPart) {
-    return nb::bytes(bytes.text().data(), bytes.size());
-  }
-  return nb::cast(BufferObject{.bytes = bytes});
+  const bool is_small = bytes.size() <= kLargestCopiedPart;
+  return checked(is_small ? new_copy(bytes.text()) : new_buffer(bytes, 0));
 }
 
+nb::object writable_buffer(const SharedBytes& bytes) {
+  nb::object object = checked(new_buffer(bytes, 0));
+  buffer_in(object.ptr())->writable = true;
+  return object;
+}
+
+bool is_buffer(nb::handle object) { return Py_TYPE(object.ptr()) == buffer_type; }
+
+const SharedBytes& bytes_of_buffer(nb::handle buffer) { return bytes_in(buffer.ptr()); }
+
 SharedBytes bytes_of_python(nb::handle object) {
-  if (nb::isinstance<BufferObject>(object)) {
-    return nb::cast<const BufferObject&>(object).bytes;
+  if (is_buffer(object)) {
+    const SharedBytes& bytes = bytes_in(object.ptr());
+    return bytes.owner != nullptr
+               ? bytes
+               : SharedBytes{.view = bytes.view,
+                             .owner = std::make_shared<const OwnedObject>(object.ptr())};
   }
   if (PyBytes_Check(object.ptr())) {
     return {.view = as_bytes({PyBytes_AS_STRING(object.ptr()),
                               static_cast<std::size_t>(PyBytes_GET_SIZE(object.ptr()))}),
             .owner = std::make_shared<const OwnedObject>(object.ptr())};
   }
-  const nb::object copy = nb::steal(PyBytes_FromObject(memory_of(object).ptr()));
-  if (!copy.is_valid()) {
-    throw nb::python_error();
-  }
-  return bytes_of_python(copy);
+  return bytes_of_python(checked(PyBytes_FromObject(memory_of(object).ptr())));
 }
 
 void bind_buffer(nb::module_& module) {
-  nb::class_<BufferObject>(module, "Buffer", nb::type_slots(buffer_slots),
-                           "The bytes of a large part, in the memory of their batch. Supports the "
-                           "buffer protocol. bytes(buffer) makes a copy.")
-      .def("__len__", [](const BufferObject& self) { return self.bytes.size(); })
-      .def("__bytes__", copy_of)
-      .def("__getitem__", item_of, nb::arg("index"),
-           nb::sig("def __getitem__(self, index: int | slice) -> int | bytes"))
-      .def("__eq__", is_equal, nb::arg("other"),
-           nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const BufferObject& self) { return nb::hash(copy_of(self)); })
-      .def(
-          "decode",
-          [](const BufferObject& self, const std::string& encoding, const std::string& errors) {
-            return copy_of(self).attr("decode")(encoding, errors);
-          },
-          nb::arg("encoding") = "utf-8", nb::arg("errors") = "strict",
-          nb::sig("def decode(self, encoding: str = 'utf-8', errors: str = 'strict') -> str"))
-      .def("__repr__",
-           [](const BufferObject& self) {
-             return fmt::format("Buffer({} bytes)", self.bytes.size());
-           })
-      .def("__reduce__", [](const BufferObject& self) {
-        return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(&PyBytes_Type)),
-                              nb::make_tuple(copy_of(self)));
-      });
+  PyType_Slot slots[] = {slot(Py_tp_new, make_buffer),
+                         slot(Py_tp_dealloc, free_buffer),
+                         {Py_tp_doc, const_cast<char*>(kDocumentation)},
+                         slot(Py_tp_methods, methods),
+                         slot(Py_tp_getset, attributes),
+                         slot(Py_tp_getattro, attribute_of),
+                         slot(Py_tp_repr, describe),
+                         slot(Py_tp_hash, hash_of),
+                         slot(Py_tp_richcompare, compare),
+                         slot(Py_bf_getbuffer, get_buffer),
+                         slot(Py_sq_length, size_of_buffer),
+                         slot(Py_sq_item, number_at),
+                         slot(Py_sq_concat, concatenate),
+                         slot(Py_sq_repeat, repeat),
+                         slot(Py_sq_contains, contains),
+                         slot(Py_mp_length, size_of_buffer),
+                         slot(Py_mp_subscript, item_at),
+                         {0, nullptr}};
+  // Lives as long as the type, which older versions of Python require.
+  static const std::string name =
+      fmt::format("{}.Buffer", nb::cast<std::string>(module.attr("__name__")));
+  PyType_Spec spec = {.name = name.c_str(),
+                      .basicsize = static_cast<int>(sizeof(BufferObject)),
+                      .itemsize = 0,
+                      .flags = static_cast<unsigned>(Py_TPFLAGS_DEFAULT),
+                      .slots = slots};
+  nb::object type = checked(PyType_FromSpec(&spec));
+  module.attr("Buffer") = type;
+  buffer_type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
 }
 
 }  // namespace energon::python

@@ -417,19 +417,19 @@ namespace {
 /// This class is native because no signal may be handled between the loader's delivery of a batch
 /// and the loop's receipt of it: a KeyboardInterrupt there would lose the batch.
 ///
-/// Iterates over `loader`, a Loader. `owner` is the Python object that holds the functions. At the
-/// end of the epoch, calls stop() of the loader if `stops` is true.
+/// Iterates over `loader`, a Loader. `owner` is the Python loader, which holds the functions. Calls
+/// its _end_epoch() once, at the end of the epoch.
 class EpochObject {
  public:
-  EpochObject(nb::object loader, nb::object owner, bool stops)
-      : loader_(std::move(loader)), owner_(std::move(owner)), stops_(stops) {}
+  EpochObject(nb::object loader, nb::object owner)
+      : loader_(std::move(loader)), owner_(std::move(owner)) {}
 
   nb::object next() {
     nb::object batch = is_over_ ? nb::none() : loader_.attr("next")();
     if (batch.is_none()) {
       const bool ends_now = !std::exchange(is_over_, true);
-      if (ends_now && stops_) {
-        loader_.attr("stop")();
+      if (ends_now) {
+        owner_.attr("_end_epoch")();
       }
       throw nb::stop_iteration();
     }
@@ -450,7 +450,6 @@ class EpochObject {
  private:
   nb::object loader_;
   nb::object owner_;
-  const bool stops_;
   bool is_over_ = false;
 };
 
@@ -472,8 +471,7 @@ PyType_Slot epoch_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_e
 
 void bind_epoch(nb::module_& module) {
   nb::class_<EpochObject>(module, "Epoch", nb::type_slots(epoch_slots))
-      .def(nb::init<nb::object, nb::object, bool>(), nb::arg("loader"), nb::arg("owner"),
-           nb::arg("stops") = false)
+      .def(nb::init<nb::object, nb::object>(), nb::arg("loader"), nb::arg("owner"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> typing.Iterator[typing.Any]"))

@@ -190,6 +190,10 @@ Value ValueReader::read(nb::handle object) {
   if (PyBytes_CheckExact(o)) {
     return copy(PyBytes_AS_STRING(o), static_cast<std::size_t>(PyBytes_GET_SIZE(o)));
   }
+  if (is_buffer(object)) {
+    const SharedBytes& bytes = bytes_of_buffer(object);
+    return bytes.owner != nullptr ? bytes : copy(bytes.view.data(), bytes.size());
+  }
   if (PyList_CheckExact(o)) {
     return read_list(object);
   }
@@ -206,9 +210,6 @@ Value ValueReader::read_other(nb::handle object) {
   if (const auto* tensor =
           nb::isinstance<TensorObject>(object) ? nb::inst_ptr<TensorObject>(object) : nullptr) {
     return tensor->tensor();
-  }
-  if (nb::isinstance<BufferObject>(object)) {
-    return nb::inst_ptr<BufferObject>(object)->bytes;
   }
   if (is_numpy_array(object)) {
     if (auto array = read_array(object, marks::kNumpy)) {

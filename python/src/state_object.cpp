@@ -86,6 +86,10 @@ void bind_state(nb::module_& module) {
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const SavableDataLoaderState& self) { return nb::hash(encode(self)); })
+      .def("__repr__",
+           [](const SavableDataLoaderState& self) {
+             return fmt::format("LoaderState(batch {}, epoch {})", self.batch_index, self.epoch);
+           })
       .def(
           "__copy__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __copy__(self) -> LoaderState"))
@@ -188,6 +192,10 @@ void bind_job_state(nb::module_& module) {
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const SavableJobState& self) { return nb::hash(encode_job(self)); })
+      .def("__repr__",
+           [](const SavableJobState& self) {
+             return fmt::format("JobState({} ranks)", self.ranks.size());
+           })
       .def("__reduce__", [](nb::handle self) {
         return nb::make_tuple(self.type(),
                               nb::make_tuple(encode_job(nb::cast<const SavableJobState&>(self))));

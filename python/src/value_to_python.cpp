@@ -82,8 +82,7 @@ class ValueWriter {
     static constinit PackageAttribute load("_values", "load");
     nb::list views;
     for (const Value& buffer : buffers) {
-      views.append(
-          nb::cast(BufferObject{.bytes = std::get<SharedBytes>(buffer.base()), .writable = true}));
+      views.append(writable_buffer(std::get<SharedBytes>(buffer.base())));
     }
     return load(nb::bytes(data.text().data(), data.size()), views);
   }

@@ -163,6 +163,26 @@ def test_tolerance_belongs_to_the_function(texts: str, num_workers: int) -> None
         assert numbers(list(loader)) == list(range(40, 60))
 
 
+def test_skipped_samples_cause_one_warning_an_epoch(texts: str, num_workers: int) -> None:
+    class Fails(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+        def encode_sample(self, sample: Any) -> Any:
+            if sample["json"]["number"] % 20 == 3:
+                raise ValueError("bad number")
+            return {"number": sample["json"]["number"]}
+
+    with loader_of(texts, Fails(), num_workers=num_workers, on_error="skip") as loader:
+        for left_out in (3, 6):
+            with pytest.warns(UserWarning) as warned:
+                assert len(numbers(list(loader))) == 57
+            (text,) = [str(one.message) for one in warned]
+            assert text.startswith(f"on_error='skip' left out 3 samples, {left_out} in all")
+            assert "ValueError: bad number" in text
+    with loader_of(texts, Fails(), num_workers=num_workers, on_error="skip") as loader:
+        take(loader, 14)
+        with pytest.warns(UserWarning, match="left out 3 samples, 3 in all"):
+            loader.close()
+
+
 def test_restore_error_handler(texts: str) -> None:
     broken: list[bool] = []
 

@@ -32,6 +32,15 @@ def test_epochs_and_lengths(texts: str, num_workers: int) -> None:
         assert len(loader) == 5 == len(list(loader)) == len(list(loader))
 
 
+def test_loaders_are_shown_with_their_dataset(texts: str) -> None:
+    with loader_of(texts, num_workers=2) as loader:
+        shown = repr(loader)
+    assert shown.startswith(f"SavableDataLoader(Dataset({texts!r}, functions: none), batch_size=4")
+    assert "rank 0 of 1, num_workers=2" in shown
+    state = repr(loader.save_state_rank())
+    assert state == "LoaderState(batch 0, epoch 0)"
+
+
 def test_a_loop_continues_after_break(texts: str, num_workers: int) -> None:
     with loader_of(texts, num_workers=num_workers) as loader:
         whole = keys(list(loader))

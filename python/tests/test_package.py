@@ -40,6 +40,55 @@ def test_errors_are_builtin_exceptions_too(texts: str, tmp_path) -> None:
         energon.get_val_dataset(texts, worker_config=config(), batch_size=1, tensors="jax")
 
 
+def test_errors_of_the_system_have_errno(texts: str, tmp_path) -> None:
+    import errno
+
+    import pytest
+    from conftest import config
+
+    with pytest.raises(OSError) as missing:
+        energon.get_val_dataset(tmp_path / "none", worker_config=config(), batch_size=1)
+    assert missing.value.errno == errno.ENOENT
+    assert missing.value.filename == missing.value.path and "none" in str(missing.value)
+    loader = energon.get_savable_loader(
+        energon.get_val_dataset(texts, worker_config=config(), batch_size=1))
+    with pytest.raises(energon.StorageError) as refused:
+        loader.save_state_rank().write(tmp_path / ("x" * 300))
+    assert refused.value.errno == errno.ENAMETOOLONG
+    assert "File name too long" in str(refused.value)
+    assert refused.value.strerror == "File name too long"
+
+
+def test_tensors_do_not_depend_on_the_order_of_imports(arrays: str) -> None:
+    """Also in a process that has imported neither library."""
+    import importlib.util
+
+    from conftest import run_script
+
+    installed = [name for name in ("torch", "numpy") if importlib.util.find_spec(name)]
+    expected = {"torch": "Tensor torch", "numpy": "ndarray numpy"}
+    script = """
+        import sys
+        import energon_cpp as energon
+
+        for hidden in sys.argv[2].split():
+            sys.modules[hidden] = None
+
+        config = energon.WorkerConfig.default_worker_config(0)
+        dataset = energon.get_val_dataset(sys.argv[1], worker_config=config, batch_size=4)
+        assert "torch" not in sys.modules or "torch" in sys.argv[2]
+        for batch in energon.get_loader(dataset):
+            kind = type(batch.npy)
+            print(kind.__name__, kind.__module__.partition(".")[0])
+            break
+    """
+    for hidden in ("", "torch", "torch numpy"):
+        left = [name for name in installed if name not in hidden]
+        ran = run_script(script, arrays, hidden)
+        wanted = expected[left[0]] if left else "Tensor energon_cpp"
+        assert ran.out.strip() == wanted, ran.err
+
+
 def test_public_names_are_listed() -> None:
     """Type checkers need a list that they understand: otherwise `energon.Batch` is an error."""
     import types

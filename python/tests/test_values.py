@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import collections
+import copy
 import dataclasses
 import datetime
 import enum
 import gc
+import hashlib
+import io
+import json
 import pickle
+import re
+import struct
 import threading
+import warnings
 import weakref
+import zlib
 from typing import Any
 
 import numpy
@@ -378,19 +387,66 @@ def test_the_error_of_a_wrong_value_names_its_field(texts: str, num_workers: int
         returned(texts, {"loop": loop}, num_workers)
 
 
-def test_large_parts_are_buffers(texts: str, num_workers: int) -> None:
+def test_parts_of_all_sizes_have_one_class(texts: str, num_workers: int) -> None:
     with loader_of(texts, num_workers=num_workers) as loader:
-        batch = take(loader, 1)[0]
-    small, large = batch.bin[:2]
-    assert type(small) is bytes and small == bytes(100)
-    assert type(large) is energon.Buffer
-    assert len(large) == LARGE
-    assert large == bytes([1]) * LARGE and large != b"x"
-    assert bytes(large) == bytes([1]) * LARGE
-    assert large[3] == 1 and large[:4] == b"\1\1\1\1"
-    assert memoryview(large).readonly
-    assert numpy.frombuffer(large, numpy.uint8).sum() == LARGE
-    assert pickle.loads(pickle.dumps(large)) == bytes(large)
+        small, large = take(loader, 1)[0].bin[:2]
+    for part, content in ((small, bytes(100)), (large, b"\1" * LARGE)):
+        assert type(part) is energon.Buffer and isinstance(part, bytes)
+        assert len(part) == len(content) and part == content and content == part
+        assert part != b"x" and not part == content[1:] and part < content + b"\0"
+        assert hash(part) == hash(content) and {content: 1}[part] == 1
+        assert bytes(part) == content and type(bytes(part)) is bytes
+        assert part[3] == content[-1] and part[-2:] == content[:2] and list(part) == list(content)
+        assert content[:2] in part and part + b"x" == content + b"x" == content + part[:0] + b"x"
+        assert memoryview(part).readonly and part.count(b"\0") == content.count(b"\0")
+        assert numpy.frombuffer(part, numpy.uint8).sum() == sum(content)
+        for protocol in range(6):
+            assert pickle.loads(pickle.dumps(part, protocol)) == content
+        again = copy.deepcopy(part)
+        assert type(again) is energon.Buffer and again == content and copy.copy(part) is part
+    with pytest.raises(IndexError):
+        small[100]
+    with pytest.raises(AttributeError):
+        large.encode()
+    assert repr(small[:2]) == repr(bytes(2)) and len(repr(large)) < 200
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_libraries_take_parts_as_bytes(size: int) -> None:
+    content = {"text": "ü" * size}
+    part = energon.Buffer(json.dumps(content, ensure_ascii=False).encode())
+    assert json.loads(part) == content
+    assert part.decode() == str(part, "utf-8") == bytes(part).decode()
+    assert part.decode("ascii", "ignore") == bytes(part).decode("ascii", "ignore")
+    with pytest.raises(UnicodeDecodeError):
+        part.decode("ascii")
+    assert io.BytesIO(part).read() == b"".join([part]) == bytes(part)
+    assert part.startswith(b"{") and part.startswith((b"x", b"{")) and not part.endswith(b"{")
+    assert part.endswith(b'"}') and part.split(b":")[0] == b'{"text"' and part.hex()[:2] == "7b"
+    assert hashlib.sha256(part).digest() == hashlib.sha256(bytes(part)).digest()
+    assert re.match(rb"\{", part) and zlib.decompress(zlib.compress(part)) == part
+    assert pickle.loads(energon.Buffer(pickle.dumps(size))) == size
+    assert int(energon.Buffer(b"12")) == 12 and float(energon.Buffer(b"1.5")) == 1.5
+    assert struct.unpack("<H", energon.Buffer(b"\1\2")) == (513,)
+    buffers: list[Any] = []
+    data = pickle.dumps(part, 5, buffer_callback=buffers.append)
+    assert len(data) < 100 and pickle.loads(data, buffers=buffers) == part
+    with pytest.raises(TypeError):
+        energon.Buffer("text")  # type: ignore[arg-type]
+
+
+def test_pictures_and_tensors_of_parts() -> None:
+    torch = pytest.importorskip("torch")
+    image = pytest.importorskip("PIL.Image")
+    file = io.BytesIO()
+    image.new("RGB", (4, 3), (1, 2, 3)).save(file, "png")
+    part = energon.Buffer(file.getvalue())
+    assert image.open(io.BytesIO(part)).getpixel((0, 0)) == (1, 2, 3)
+    assert image.frombytes("L", (2, 1), energon.Buffer(b"ab")).getpixel((1, 0)) == ord("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a tensor over bytes that are read-only
+        assert torch.frombuffer(part, dtype=torch.uint8).tolist() == list(part)
+    assert torch.utils.data.default_collate([part, part]) == [part, part]
 
 
 def test_tensors_of_native_stages(arrays: str, num_workers: int) -> None:
@@ -430,6 +486,68 @@ def test_views_outlive_batch_and_loader_and_die_on_any_thread(
     thread.start()
     thread.join()
     assert gone() is None
+
+
+def test_named_fields_are_not_unpacked(texts: str) -> None:
+    class Dicts(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+        def encode_sample(self, sample: Any) -> Any:
+            return {"image": sample["bin"], "label": sample["txt"]}
+
+    class Tuples(Dicts):
+        def encode_batch(self, batch: Any) -> Any:
+            return batch["image"], batch["label"]
+
+    for encoder in (None, Dicts()):
+        with loader_of(texts, encoder) as loader:
+            batch = take(loader, 1)[0]
+            names = list(batch)
+            with pytest.raises(TypeError, match=f"such as batch.{names[0]}, batch.{names[1]}; f"):
+                for image, label in loader:
+                    pass
+            with pytest.raises(TypeError, match=f"cannot unpack a {type(batch).__name__}"):
+                image, *labels = batch
+        assert [name for name in batch] == names == list(batch.keys()) == sorted(batch, key=names.index)
+        assert dict(batch) == {**batch} == dict(batch.items())
+    with loader_of(texts, Tuples()) as loader:
+        for image, label in loader:
+            assert len(image) == len(label) == 4
+
+
+def test_batches_are_shown_briefly(texts: str) -> None:
+    with loader_of(texts) as loader:
+        batch = take(loader, 1)[0]
+    assert "txt=['text 0', 'text 1', 'text 2', 'text 3']" in repr(batch)
+    assert len(repr(batch)) < 2500 and "40000 bytes" in repr(batch)
+    batch.image = numpy.zeros((4, 3, 20, 20), numpy.float32)
+    batch.many = list(range(1000))
+    assert "image=ndarray(float32, shape (4, 3, 20, 20))" in repr(batch)
+    assert "many=[0, 1, 2, 3, ... 1000 values]" in repr(batch)
+
+
+def test_notebooks_show_pictures(texts: str) -> None:
+    image = pytest.importorskip("PIL.Image")
+
+    def pictures(html: str) -> list[Any]:
+        found = re.findall(r"src='data:image/\w+;base64,([^']+)'", html)
+        return [image.open(io.BytesIO(base64.b64decode(data))) for data in found]
+
+    pixels = numpy.random.default_rng(0).integers(0, 256, (2, 3, 20, 30), numpy.uint8)
+    file = io.BytesIO()
+    image.fromarray(pixels[0].transpose(1, 2, 0)).save(file, "png")
+    batch = energon.Batch.from_samples([])
+    batch.__key__ = ["<a>", "b"]
+    batch.text = ["x < y", "&"]
+    batch.file = [energon.Buffer(file.getvalue()), energon.Buffer(b"other")]
+    batch.image = pixels
+    html = batch._repr_html_()
+    assert "&lt;a&gt;" in html and "x &lt; y" in html and "uint8, shape (2, 3, 20, 30)" in html
+    shown = pictures(html)
+    assert len(shown) == 3
+    for one, expected in zip(shown, (pixels[0], *pixels)):
+        assert (numpy.asarray(one) == expected.transpose(1, 2, 0)).all()
+    gray = energon.DictBatch(image=numpy.linspace(-1, 1, 500 * 400).reshape(1, 500, 400, 1))
+    (one,) = pictures(gray._repr_html_())
+    assert one.size == (100, 125) and one.getextrema()[0] == 0
 
 
 def test_batches_are_objects_and_mappings(texts: str, num_workers: int) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-import sys
 from typing import Any, Sequence
 
 from .. import _core
 from .._explained_options import checks_options
+from .._tensors import tensor_library
 from ..media import AVMetadata
 
 __all__ = ["AVData", "AVDecoder", "get_clips_uniform", "get_single_frames_uniform"]
@@ -41,12 +41,12 @@ class AVData:
 class AVDecoder:
     """Decodes a sound or video file on demand.
 
-    Clips are torch tensors if torch is imported, else NumPy arrays if numpy is imported, else
+    Clips are torch tensors if torch is installed, else NumPy arrays if NumPy is installed, else
     objects of the class Tensor. Threads may share a decoder, but their calls run one at a time. A
     decoder can be pickled, together with the bytes of its file.
 
     Args:
-        stream: bytes, a Buffer, or a file opened in binary mode, which the first call reads whole.
+        stream: bytes, or a file opened in binary mode, which the first call reads whole.
         suppress_warnings: Accepted without effect.
     """
 
@@ -89,7 +89,7 @@ class AVDecoder:
             Ranges that begin after the end of the video are left out.
         """
         ranges = [(float(begin), float(end)) for begin, end in video_clip_ranges]
-        clips = self._file().video_clips(ranges, video_unit, video_out_frame_size, _kind())
+        clips = self._file().video_clips(ranges, video_unit, video_out_frame_size, tensor_library())
         return _split(clips)
 
     def get_audio_clips(
@@ -106,7 +106,7 @@ class AVDecoder:
             begin after the end of the sound are left out.
         """
         ranges = [(float(begin), float(end)) for begin, end in audio_clip_ranges]
-        return _split(self._file().audio_clips(ranges, audio_unit, _kind()))
+        return _split(self._file().audio_clips(ranges, audio_unit, tensor_library()))
 
     def get_clips(
         self,
@@ -261,7 +261,7 @@ def get_single_frames_uniform(
 
     Returns:
         uint8 RGB frames of shape (num_frames, 3, height, width): a torch tensor if torch is
-        imported, else a NumPy array. With return_timestamps, a tuple of the frames and their times
+        installed, else a NumPy array. With return_timestamps, a tuple of the frames and their times
         in seconds.
 
     Raises:
@@ -273,8 +273,9 @@ def get_single_frames_uniform(
     clips = data.video_clips or []
     if not clips:
         raise ValueError("the video has no frames")
-    torch = sys.modules.get("torch")
-    if torch is not None:
+    if tensor_library() == "torch":
+        import torch  # type: ignore[import-not-found,unused-ignore]
+
         frames: Any = torch.cat(clips)
     else:
         import numpy
@@ -282,12 +283,6 @@ def get_single_frames_uniform(
         frames = numpy.concatenate([numpy.asarray(clip) for clip in clips])
     begins = [begin for begin, _ in data.video_timestamps or []]
     return (frames, begins) if return_timestamps else frames
-
-
-def _kind() -> str:
-    if "torch" in sys.modules:
-        return "torch"
-    return "numpy" if "numpy" in sys.modules else "energon"
 
 
 def _split(clips: list[Any]) -> tuple[list[Any], list[tuple[float, float]]]:

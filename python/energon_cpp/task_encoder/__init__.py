@@ -9,7 +9,7 @@ and torch, which are seeded before each call from the seed and the sample.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Generic, Hashable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Hashable, Sequence
 
 from .._caches import FileStoreCachePool, worker_pool
 from .._explained_options import checks_options
@@ -41,11 +41,20 @@ __all__ = [
     "stateless",
 ]
 
-T_sample = TypeVar("T_sample")
-T_encoded_sample = TypeVar("T_encoded_sample")
-T_raw_batch = TypeVar("T_raw_batch")
-T_batch = TypeVar("T_batch")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
+    T_sample = TypeVar("T_sample", default=Any)
+    T_encoded_sample = TypeVar("T_encoded_sample", default=Any)
+    T_raw_batch = TypeVar("T_raw_batch", default=Any)
+    T_batch = TypeVar("T_batch", default=Any)
+else:
+    from typing import TypeVar
+
+    T_sample = TypeVar("T_sample")
+    T_encoded_sample = TypeVar("T_encoded_sample")
+    T_raw_batch = TypeVar("T_raw_batch")
+    T_batch = TypeVar("T_batch")
 
 
 class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):

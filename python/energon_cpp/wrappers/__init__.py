@@ -12,7 +12,7 @@ from .. import _core
 from .._explained_options import checks_options
 from .._recipe import Wrapper
 from ..batching import concat_pad, generic_concat, homogeneous_concat_mix
-from ..datasets import Dataset
+from ..datasets import Dataset, T_co
 from ..worker_config import WorkerConfig
 
 __all__ = [
@@ -28,11 +28,11 @@ _LARGEST = 2**63 - 1  # counted in 64 bits
 _MOST_REPEATS = 1e15
 
 
-class _WrapperDataset(Dataset):
+class _WrapperDataset(Dataset[T_co]):
     """The batches of `dataset` with a native stage around them."""
 
     def __init__(
-        self, dataset: Dataset, wrapper: Wrapper, worker_config: WorkerConfig | None
+        self, dataset: Dataset[T_co], wrapper: Wrapper, worker_config: WorkerConfig | None
     ) -> None:
         name = type(self).__name__
         if not isinstance(dataset, Dataset):
@@ -49,7 +49,7 @@ class _WrapperDataset(Dataset):
         super().__init__(dataset._recipe.changed(wrapper=wrapper), wrapper(dataset._pipeline))
 
 
-class LimitDataset(_WrapperDataset):
+class LimitDataset(_WrapperDataset[T_co]):
     """The first batches of a dataset, the same in each epoch.
 
     Args:
@@ -63,7 +63,7 @@ class LimitDataset(_WrapperDataset):
     @checks_options
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset[T_co],
         length: int,
         *,
         reset_after_epoch: bool = False,
@@ -78,7 +78,7 @@ class LimitDataset(_WrapperDataset):
         return f"LimitDataset({self.dataset!r}, length={self.length})"
 
 
-class RepeatDataset(_WrapperDataset):
+class RepeatDataset(_WrapperDataset[T_co]):
     """The epochs of a dataset one after the other, as one epoch.
 
     Args:
@@ -93,7 +93,7 @@ class RepeatDataset(_WrapperDataset):
     @checks_options
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset[T_co],
         *,
         repeats: float | None = None,
         restart: bool = True,
