@@ -75,6 +75,8 @@ from ._prepare import prepare_metadataset
 from ._sample import Batch, CrudeSample, DictBatch, Sample, basic_sample_keys, edataclass
 from .av import AVData, AVDecoder
 from .batching import (
+    ImageBuckets,
+    RaggedBatch,
     batch_list,
     batch_pad_stack,
     batch_stack,
@@ -86,7 +88,7 @@ from .batching import (
 from .cooking import Cooker, cooker, stateless
 from .datasets import Dataset, get_train_dataset, get_val_dataset, get_val_datasets
 from .datasets import Dataset as SavableDataset
-from .decoder import FileStoreDecoder, SampleDecoder
+from .decoder import FileStoreDecoder, SampleDecoder, SentencePieceTokenizer
 from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception
 from .loader import get_loader, get_savable_loader
@@ -148,6 +150,7 @@ __all__ = [
     "FileStore",
     "FileStoreCachePool",
     "FileStoreDecoder",
+    "ImageBuckets",
     "ImageClassificationSample",
     "ImageSample",
     "InterleavedSample",
@@ -165,6 +168,7 @@ __all__ = [
     "NotFoundError",
     "OCRSample",
     "PrimaryFileStore",
+    "RaggedBatch",
     "ResourceExhaustedError",
     "RepeatDataset",
     "RestoreKey",
@@ -173,6 +177,7 @@ __all__ = [
     "SampleException",
     "SavableDataLoader",
     "SavableDataset",
+    "SentencePieceTokenizer",
     "SimilarityInterleavedSample",
     "SkipSample",
     "SourceInfo",

@@ -75,7 +75,8 @@ class Dataset:
         return self._length
 
     def __repr__(self) -> str:
-        return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
+        functions = ", ".join([*self._recipe.natives, *self._recipe.stages])
+        return f"Dataset({self.path!r}, functions: {functions or 'none'})"
 
     def _with(self, options: dict[str, Any]) -> "Dataset":
         """Returns the same dataset with other options."""

@@ -1,15 +1,17 @@
-"""The decoder of the parts of samples: SampleDecoder."""
+"""The decoder of the parts of samples, SampleDecoder, and its tokenizer."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
 import functools
+import os
 import sys
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
 
 from . import _core
 from ._explained_options import checks_fields
+from ._shard_paths import path_text
 
 if TYPE_CHECKING:
     from .transforms import Transform
@@ -21,6 +23,80 @@ class FileStoreDecoder(abc.ABC):
     @abc.abstractmethod
     def decode(self, fname: str, data: Any) -> Any:
         """Decodes `data`, the bytes of the file `fname`."""
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class SentencePieceTokenizer:
+    """Converts texts to tokens with a model of SentencePiece, natively: SampleDecoder(tokenizer=...).
+    Names match those of its package where it has them. Objects are immutable and can be compared,
+    hashed and pickled. Use only models whose origin you trust.
+
+    Args:
+        path: The file, such as "tokenizer.model".
+        fields: For each field with text, the name of the field for its tokens, int32 of shape
+            (tokens). The field may be a list of texts, and the names may be equal.
+        add_bos: Add the token for the beginning of a text.
+        add_eos: Add the token for its end.
+        max_length: The largest number of tokens. Longer ones are cut; a token added for the end
+            stays the last.
+        nbest_size: Draw one of that many best segmentations, for a model of the type unigram: 2 to
+            1024. The random numbers are those of the sample. None means the best.
+        alpha: Segmentations are drawn with a probability proportional to p^alpha.
+    """
+
+    path: str | os.PathLike[str]
+    fields: Union[Mapping[str, str], Sequence[tuple[str, str]]] = (("txt", "tokens"),)
+    add_bos: bool = dataclasses.field(default=False, kw_only=True)
+    add_eos: bool = dataclasses.field(default=False, kw_only=True)
+    max_length: int | None = dataclasses.field(default=None, kw_only=True)
+    nbest_size: int | None = dataclasses.field(default=None, kw_only=True)
+    alpha: float = dataclasses.field(default=0.1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        fields = self.fields.items() if isinstance(self.fields, Mapping) else self.fields
+        object.__setattr__(self, "fields", tuple((str(text), str(to)) for text, to in fields))
+        object.__setattr__(self, "path", path_text(self.path))
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text: the best segmentation, in full length."""
+        return self._native().tokens(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens."""
+        return self._native().text([int(one) for one in ids])
+
+    def vocab_size(self) -> int:
+        return self._native().vocabulary_size()
+
+    def bos_id(self) -> int:
+        """The token for the beginning; -1 if the model has none, like the following."""
+        return self._native().special_tokens()["bos"]
+
+    def eos_id(self) -> int:
+        return self._native().special_tokens()["eos"]
+
+    def pad_id(self) -> int:
+        return self._native().special_tokens()["pad"]
+
+    def unk_id(self) -> int:
+        return self._native().special_tokens()["unk"]
+
+    def _native(self) -> _core.NativeTokenizer:
+        return _tokenizer(self)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "tokenizer": self._native(),
+            "token_fields": list(self.fields),
+            "max_tokens": self.max_length,
+        }
+
+
+@functools.lru_cache(maxsize=8)
+def _tokenizer(of: SentencePieceTokenizer) -> _core.NativeTokenizer:
+    sampling = None if of.nbest_size is None else (of.nbest_size, of.alpha)
+    return _core.NativeTokenizer(str(of.path), of.add_bos, of.add_eos, sampling)
 
 
 _AV_MODES = ("AVDecoder", "torch", "bytes")
@@ -43,6 +119,8 @@ class SampleDecoder(FileStoreDecoder):
             means all parts.
         transform: Transforms of images, from energon_cpp.transforms. Images with 16 bits become
             8-bit. Gray images with channels last have the shape (H, W, 1).
+        tokenizer: Converts texts of samples to tokens, after cookers and before encode_sample;
+            decode() by hand leaves texts.
     """
 
     image_decode: str | None = "torchrgb"
@@ -51,8 +129,14 @@ class SampleDecoder(FileStoreDecoder):
     guess_content: bool = False
     parts: tuple[str, ...] | None = None
     transform: Transform | Sequence[Transform] | None = None
+    tokenizer: SentencePieceTokenizer | None = None
 
     def __post_init__(self) -> None:
+        if self.tokenizer is not None and not isinstance(self.tokenizer, SentencePieceTokenizer):
+            raise TypeError(
+                f"tokenizer must be a SentencePieceTokenizer, not a "
+                f"{type(self.tokenizer).__name__}; call other tokenizers in encode_samples"
+            )
         if self.transform is None:
             return
         from .transforms import list_of, native_options  # takes long
@@ -79,9 +163,11 @@ class SampleDecoder(FileStoreDecoder):
 
     def config(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        transform = values.pop("transform")
+        transform, tokenizer = values.pop("transform"), values.pop("tokenizer")
         if transform is not None:
             values["transform"] = [repr(one) for one in transform]
+        if tokenizer is not None:
+            values["tokenizer"] = repr(tokenizer)
         return values
 
     def _native(self) -> _core.PartDecoder:

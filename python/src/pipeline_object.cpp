@@ -22,6 +22,7 @@
 #include "python/src/interpreter.h"
 #include "python/src/loader_object.h"
 #include "python/src/module.h"
+#include "python/src/native_functions.h"
 #include "python/src/option_reader.h"
 #include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
@@ -126,6 +127,7 @@ AllOptions take_all(OptionReader& reader, OptionUse use) {
   if (lists_numbers) {
     encoder.batch = energon_batch;
   }
+  take_native_functions(reader, encoder);
   return options;
 }
 
