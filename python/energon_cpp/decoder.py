@@ -114,6 +114,8 @@ class SampleDecoder(FileStoreDecoder):
         av_decode: "AVDecoder" makes AVDecoder objects of sound and video, "torch" decodes them
             whole, "bytes" leaves them as bytes.
         video_decode_audio: Accepted without effect: "torch" always decodes the sound.
+        audio_sample_rate: Resample sound to this many samples per second, as float32 with 1 for
+            full scale; None leaves the rate and the format of the file.
         guess_content: Decode parts with unknown names according to their first bytes.
         parts: Names of the parts to decode, while other parts of crude samples stay bytes; None
             means all parts.
@@ -126,6 +128,7 @@ class SampleDecoder(FileStoreDecoder):
     image_decode: str | None = "torchrgb"
     av_decode: str = "AVDecoder"
     video_decode_audio: bool = False
+    audio_sample_rate: int | None = None
     guess_content: bool = False
     parts: tuple[str, ...] | None = None
     transform: Transform | Sequence[Transform] | None = None
@@ -179,7 +182,7 @@ class SampleDecoder(FileStoreDecoder):
             return decoded
         from .av import AVDecoder
 
-        return AVDecoder(decoded)
+        return AVDecoder(decoded, audio_sample_rate=self.audio_sample_rate)
 
     def _options(self) -> dict[str, Any]:
         if self.av_decode not in _AV_MODES:
@@ -191,6 +194,8 @@ class SampleDecoder(FileStoreDecoder):
             "image_decode": self.image_decode,
             "av_tensors": self.av_decode == "torch",
             "av_decoders": self.av_decode == "AVDecoder",
+            "av_decoders_sample_rate": self.audio_sample_rate,
+            "audio_sample_rate": self.audio_sample_rate,
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
             **self._transform_options(),
@@ -206,5 +211,5 @@ class SampleDecoder(FileStoreDecoder):
 
 @functools.lru_cache(maxsize=16)
 def _part_decoder(decoder: SampleDecoder, tensors: str) -> _core.PartDecoder:
-    options = {name: value for name, value in decoder._options().items() if name != "av_decoders"}
+    options = {name: value for name, value in decoder._options().items() if "av_decoders" not in name}
     return _core.PartDecoder(options, tensors)

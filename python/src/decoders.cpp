@@ -205,6 +205,7 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
     decoder.transform = ImageTransform(std::move(parts->steps), parts->options);
   }
   options.take("av_tensors", av_tensors);
+  options.take("audio_sample_rate", decoder.audio_sample_rate);
   options.take("guess_content", decoder.guess_content);
   options.take("decode_parts", decoder.parts);
   options.take("leaves_bytes", decoder.leaves_bytes);
@@ -284,7 +285,8 @@ std::optional<FrameSize> frame_size(const std::optional<std::pair<int, int>>& si
 /// An AvDecoder that threads may share: calls run one at a time, without the GIL.
 class AvFile {
  public:
-  explicit AvFile(nb::handle data) : decoder_(bytes_of_python(data)) {}
+  AvFile(nb::handle data, std::optional<int> audio_sample_rate)
+      : decoder_(bytes_of_python(data), {.audio_sample_rate = audio_sample_rate}) {}
 
   template <class Function>
   auto call(Function&& function) {
@@ -363,8 +365,9 @@ auto calls() {
 
 void bind_av(nb::module_& module) {
   nb::class_<AvFile>(module, "AvFile", "The native half of AVDecoder.")
-      .def(nb::init<nb::handle>(), nb::arg("data"),
-           nb::sig("def __init__(self, data: typing.Any) -> None"))
+      .def(nb::init<nb::handle, std::optional<int>>(), nb::arg("data"),
+           nb::arg("audio_sample_rate").none(),
+           nb::sig("def __init__(self, data: typing.Any, audio_sample_rate: int | None) -> None"))
       .def("has_video", calls<&AvDecoder::has_video>())
       .def("has_audio", calls<&AvDecoder::has_audio>())
       .def("video_frame_count", calls<&AvDecoder::video_frame_count>())
