@@ -39,9 +39,9 @@ struct AvDecoderOptions {
   /// max_pixels applies to a frame, both coded and resized; max_bytes to each clip.
   DecodeLimits limits = {};
   AudioAccess audio_access = AudioAccess::kExact;
-  /// Resamples clips to this many samples per second, as float32 with 1 for full scale. Each clip is
-  /// cut first: numbers of samples, and metadata, are those of the file. Unset leaves the rate and
-  /// the format of the file. Clips throw Error (kInvalidArgument) unless it is 1 to 768,000.
+  /// Resamples clips to this many samples per second, as float32 with 1 for full scale. Each clip
+  /// is cut first: numbers of samples, and metadata, are those of the file. Unset leaves the rate
+  /// and the format of the file. Clips throw Error (kInvalidArgument) unless it is 1 to 768,000.
   std::optional<int> audio_sample_rate = std::nullopt;
 };
 

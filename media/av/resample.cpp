@@ -126,16 +126,15 @@ Tensor resampled(const Tensor& sound, int from, int to, const DecodeLimits& limi
   check_decoded_bytes("the resampled sound",
                       static_cast<std::uint64_t>(channels * made) * sizeof(float), limits);
   NewTensor result = new_tensor(DType::kFloat32, {channels, made}, memory);
-  const std::vector<Phase> phases =
-      from_period == to_period ? std::vector<Phase>{{.first = 0, .weights = {1}}}
-                               : filter_of(from_period, to_period);
+  const std::vector<Phase> phases = from_period == to_period
+                                        ? std::vector<Phase>{{.first = 0, .weights = {1}}}
+                                        : filter_of(from_period, to_period);
   const std::size_t channel_bytes = static_cast<std::size_t>(samples) * size_of(sound.dtype);
   std::byte* next = result.bytes.data();
   for (std::int64_t channel = 0; channel < channels; ++channel) {
-    const std::vector<float> values =
-        floats_of(sound.data.view.subspan(static_cast<std::size_t>(channel) * channel_bytes,
-                                          channel_bytes),
-                  sound.dtype);
+    const std::vector<float> values = floats_of(
+        sound.data.view.subspan(static_cast<std::size_t>(channel) * channel_bytes, channel_bytes),
+        sound.dtype);
     for (std::int64_t i = 0; i < made; ++i) {
       const Phase& phase = phases[static_cast<std::size_t>(i % to_period)];
       const float value = weighted_sum(phase, i / to_period * from_period, values);

@@ -402,7 +402,8 @@ nb::object ItemMaker::field(std::string_view name, const Value& value, bool is_t
       nb::list decoders;
       for (const Value& file : *files) {
         const auto* bytes = std::get_if<SharedBytes>(&file.base());
-        decoders.append(bytes == nullptr ? to_python(file, tensors_) : av_decoder(*bytes, audio_sample_rate_));
+        decoders.append(bytes == nullptr ? to_python(file, tensors_)
+                                         : av_decoder(*bytes, audio_sample_rate_));
       }
       return decoders;
     }

@@ -231,17 +231,15 @@ void take_native_functions(OptionReader& options, TaskEncoder& encoder) {
 
 void bind_native_functions(nb::module_& module) {
   nb::class_<TokenizerObject>(module, "NativeTokenizer", "The native half of a tokenizer.")
-      .def(nb::new_(open_tokenizer), nb::arg("path"), nb::arg("add_begin"), nb::arg("add_end"),
+      .def(nb::new_(&open_tokenizer), nb::arg("path"), nb::arg("add_begin"), nb::arg("add_end"),
            nb::arg("sampling").none())
       .def("tokens", tokens_of, nb::arg("text"))
-      .def("text", text_of, nb::arg("ids"),
-           nb::sig("def text(self, ids: list[int]) -> str"))
+      .def("text", text_of, nb::arg("ids"), nb::sig("def text(self, ids: list[int]) -> str"))
       .def("vocabulary_size",
            [](const TokenizerObject& self) { return self.tokenizer->vocabulary_size(); })
-      .def("special_tokens", special_tokens,
-           nb::sig("def special_tokens(self) -> dict[str, int]"));
+      .def("special_tokens", special_tokens, nb::sig("def special_tokens(self) -> dict[str, int]"));
   nb::class_<BucketsObject>(module, "NativeBuckets", "The native half of ImageBuckets.")
-      .def(nb::new_(make_buckets), nb::arg("sizes"), nb::arg("crops_at_random"), nb::arg("mode"),
+      .def(nb::new_(&make_buckets), nb::arg("sizes"), nb::arg("crops_at_random"), nb::arg("mode"),
            nb::arg("options"))
       .def("fitted", &BucketsObject::fitted, nb::arg("field"), nb::arg("image"), nb::arg("tensors"),
            nb::sig("def fitted(self, field: str, image: typing.Any, tensors: str) -> typing.Any"))

@@ -138,8 +138,8 @@ struct Opening {
   TensorKind tensors = TensorKind::kEnergon;
   AvKind av = AvKind::kBytes;
   std::optional<int> audio_sample_rate = std::nullopt;  // of AvKind::kDecoders
-  nb::object failure_handler = {};  // null without a handler
-  nb::object foreign = {};          // null if no classes of Python are allowed
+  nb::object failure_handler = {};                      // null without a handler
+  nb::object foreign = {};                              // null if no classes of Python are allowed
   nb::object worker_config = {};
 };
 

@@ -246,9 +246,9 @@ TEST_CASE("resampling refuses impossible rates and keeps limits", "[media][av]")
     CHECK_THROWS_WITH(resample(sound, 8000, rate), Catch::Contains("expected 1 to 768000"));
     CHECK_THROWS_WITH(resample(sound, rate, 8000), Catch::Contains("cannot be resampled"));
   }
-  CHECK_THROWS_WITH(energon::resampled(sound, 8000, 16000, {.max_bytes = 799},
-                                       energon::heap_memory()),
-                    Catch::Contains("the resampled sound"));
+  CHECK_THROWS_WITH(
+      energon::resampled(sound, 8000, 16000, {.max_bytes = 799}, energon::heap_memory()),
+      Catch::Contains("the resampled sound"));
   CHECK(resample(sine(8000, 0), 8000, 16000).shape == std::vector<std::int64_t>{1, 0});
 }
 

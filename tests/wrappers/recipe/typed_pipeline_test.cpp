@@ -328,11 +328,10 @@ TEST_CASE("tokens, image buckets and ragged batches of a pipeline", "[wrappers][
     tar.file(key + ".txt", "a dog runs in the park " + key);
   }
   folder.write("data-0.tar", tar.end().text());
-  const energon::ImageBuckets buckets(
-      {.sizes = {{24, 24}, {32, 20}, {20, 32}},
-       .crop = energon::BucketCrop::kRandom,
-       .image = {.format = {.dtype = energon::DType::kUInt8}},
-       .more_steps = {energon::RandomHorizontalFlip{}}});
+  const energon::ImageBuckets buckets({.sizes = {{24, 24}, {32, 20}, {20, 32}},
+                                       .crop = energon::BucketCrop::kRandom,
+                                       .image = {.format = {.dtype = energon::DType::kUInt8}},
+                                       .more_steps = {energon::RandomHorizontalFlip{}}});
   ValOptions options{.batch_size = 2};
   options.task_encoder.decoder = energon::SampleDecoderOptions{.image = ""};
   options.task_encoder.tokenizer = energon::TokenizeOptions{
