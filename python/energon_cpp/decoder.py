@@ -35,7 +35,7 @@ class SentencePieceTokenizer:
     Args:
         path: The file, such as "tokenizer.model".
         fields: For each field with text, the name of the field for its tokens, int32 of shape
-            (tokens). The field may be a list of texts, and the names may be equal.
+            (tokens). The field may be a list of strings, and the names may be equal.
         add_bos: Add the token for the beginning of a text.
         add_eos: Add the token for its end.
         max_length: The largest number of tokens. Longer ones are cut; a token added for the end

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,7 +25,6 @@
 #include "media/tokens/tokenizer.h"
 #include "python/src/decoders.h"
 #include "python/src/interpreter.h"
-#include "python/src/item_maker.h"
 #include "python/src/marked_values.h"
 #include "python/src/module.h"
 #include "python/src/python_names.h"
@@ -172,6 +172,28 @@ BucketsObject make_buckets(const std::vector<std::pair<std::int64_t, std::int64_
 
 // --- Batches ---
 
+bool is_null(const Value& value) {
+  if (const auto* list = std::get_if<List>(&value.base())) {
+    return std::ranges::all_of(*list, is_null);
+  }
+  return std::holds_alternative<Null>(value.base());
+}
+
+// A dict, or an object of the samples' class. Restore keys and sources, which the loader sets, are
+// None.
+nb::object batch_to_python(const Mapping& batch, TensorKind tensors) {
+  nb::dict fields;
+  for (const auto& [name, value] : batch) {
+    if (name != marks::name()) {
+      const bool is_unset = marks::is_origin(name) && is_null(value);
+      fields[name_to_python(name)] = is_unset ? nb::object(nb::none()) : to_python(value, tensors);
+    }
+  }
+  const std::string* const path = marks::class_of(batch);
+  return path == nullptr || *path == marks::kDictClass ? nb::object(fields)
+                                                       : instance_to_python(*path, fields);
+}
+
 nb::object ragged_batch(const nb::list& items, std::vector<std::string> fields,
                         const std::string& tensors) {
   std::vector<Sample> samples;
@@ -181,10 +203,9 @@ nb::object ragged_batch(const nb::list& items, std::vector<std::string> fields,
     sample.fields = ValueReader(heap_memory(), false).read_fields(item, sample.keys);
   }
   CallByHand call(false);
-  Sample batch;
-  batch.fields = marks::batch_of_objects(ragged_fields({.fields = std::move(fields)}))(
+  const Mapping batch = marks::batch_of_objects(ragged_fields({.fields = std::move(fields)}))(
       samples, call.context());
-  return ItemMaker(tensor_kind_called(tensors), AvKind::kBytes, {}).batch(batch);
+  return batch_to_python(batch, tensor_kind_called(tensors));
 }
 
 // The buckets and the field of an option (NativeBuckets, field).
