@@ -71,7 +71,7 @@ def native_stages(encoder: Encoder, *, packs: bool, batched: bool) -> dict[str, 
     """Returns the functions of the encoder that run natively, by their names, and its tokenizer, as
     objects with _options()."""
     used = _used(encoder, packs, batched)
-    found = {
+    found: dict[str, Any] = {
         name: function
         for name, function in used.items()
         if isinstance(function, NativeFunction) and function.stage == name

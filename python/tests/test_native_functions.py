@@ -171,16 +171,6 @@ def test_functions_can_be_called(pairs: str) -> None:
     assert numpy.asarray(found[0][0]["jpg"]["values"]).shape == (48, 24, 3)
 
 
-def test_ragged_fields_of_torch(pairs: str) -> None:
-    torch = pytest.importorskip("torch")
-    rows = [{"ids": torch.arange(n), "name": str(n), "number": n} for n in (2, 0, 3)]
-    batch = energon.RaggedBatch()(rows)
-    assert batch["ids"]["offsets"].tolist() == [0, 2, 2, 5]
-    assert batch["name"] == ["2", "0", "3"] and batch["number"].tolist() == [2, 0, 3]
-    nested = torch.nested.nested_tensor_from_jagged(**batch["ids"])
-    assert [one.tolist() for one in nested.unbind()] == [[0, 1], [], [0, 1, 2]]
-
-
 def test_wrong_options(pairs: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(TypeError, match="must be a SentencePieceTokenizer, not a str; call other"):
         energon.SampleDecoder(tokenizer="model")  # type: ignore[arg-type]
