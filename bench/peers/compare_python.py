@@ -46,7 +46,7 @@ class Bench:
         return self.processes.run(setting.loader, task | {"job": self.job(setting)})
 
     def job(self, setting: Setting) -> dict[str, Any]:
-        kind = {"identity": "text", "arrays": "text", "decoded": "image"}
+        kind = {"identity": "text", "arrays": "text", "decoded": "image", "tokens": "words"}
         samples = self.samples[kind.get(setting.work, setting.work)]
         return dataclasses.asdict(setting) | {"data": str(self.data), "samples": samples}
 
@@ -153,7 +153,8 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--json", required=True, help="file for the report, or '' for none")
     parser.add_argument("--targets-only", action="store_true", help="only the settings of targets")
     parser.add_argument("--loaders", nargs="+", default=list(LOADERS), choices=LOADERS)
-    parser.add_argument("--works", nargs="+", default=list(python_plan.WORKS))
+    parser.add_argument("--report", choices=python_plan.REPORTS, default="peers_python")
+    parser.add_argument("--works", nargs="+", help="those of the report by default")
     parser.add_argument("--workers", nargs="+", type=int, default=list(python_plan.WORKERS))
     parser.add_argument("--batches", nargs="+", type=int, default=list(python_plan.BATCH_SIZES))
     parser.add_argument("--rounds", type=int, default=5)
@@ -164,12 +165,16 @@ def arguments_of() -> argparse.Namespace:
     parser.add_argument("--text-samples", type=int, default=200_000)
     parser.add_argument("--images", type=int, default=8000)
     parser.add_argument("--blobs", type=int, default=2048)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.works = arguments.works or python_plan.REPORTS[arguments.report][1]
+    return arguments
 
 
 def bench_of(arguments: argparse.Namespace, processes: LoaderProcesses) -> Bench:
     samples = {"text": arguments.text_samples, "image": arguments.images}
     samples |= {"blob": arguments.blobs, "tensors": max(64, arguments.text_samples // 4)}
+    if arguments.report == "peers_tokens":
+        samples = {"words": max(64, arguments.text_samples // 4)}
     return Bench(
         python=arguments.python,
         processes=processes,
@@ -196,21 +201,26 @@ def compare(arguments: argparse.Namespace, processes: LoaderProcesses) -> dict[s
     if arguments.targets_only:
         only = [loader for loader in only if loader in python_plan.LOADERS_OF_TARGETS]
     found, missing = found_loaders(bench, only)
-    machine = bench_in_cpp(bench, "text", ["--limit", "10", "--warmup-batches", "1"])["machine"]
+    machine = bench_in_cpp(bench, next(iter(bench.samples)), ["--limit", "10", "--warmup-batches", "1"])["machine"]
     settings = python_plan.settings_of(
         found, arguments.works, arguments.workers, arguments.batches
     )
     if arguments.targets_only:
         settings = python_plan.needed_for_targets(settings)
     runs = run_rounds(bench, settings, arguments.rounds)
-    loops = run_loops(bench, max(3, arguments.rounds))
-    resumes = run_resumes(bench, found, arguments.rounds)
+    loops: dict[str, list[float]] = {"Python": [], "C++": []}
+    resumes: dict[str, list[dict[str, Any]]] = {}
+    if arguments.report == "peers_python":
+        loops = run_loops(bench, max(3, arguments.rounds))
+        resumes = run_resumes(bench, found, arguments.rounds)
     about = {"rounds": arguments.rounds, "seconds": arguments.seconds}
     about |= {"first seconds": arguments.first_seconds, **bench.samples}
     for loader in found:
         about |= {name.split(".")[0]: v for name, v in found[loader]["versions"].items()}
     about |= {f"without {who}": "not installed" for who in missing}
-    report = python_report.report_of(machine, about, runs, loops, resumes)
+    if arguments.report == "peers_tokens":
+        about |= {"TOKENIZERS_PARALLELISM": "true"}
+    report = python_report.report_of(arguments.report, machine, about, runs, loops, resumes)
     return report | {"reads": {LOADERS[loader]: found[loader]["reads"] for loader in found}}
 
 

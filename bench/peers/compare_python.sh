@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Compares energon_cpp with other Python loaders, in turn.
 #   bench/peers/compare_python.sh [DATA_FOLDER [options of compare_python.py]]
+# Texts through a tokenizer of Hugging Face, a report of their own:
+#   PEERS_JSON=bench/results/peers_tokens.json bench/peers/compare_python.sh DATA_FOLDER --report peers_tokens \
+#     --loaders energon_cpp megatron_energon --batches 64
 # BUILD_DIR: the folder of a finished build (build/release) with the Python package and the program:
 #   bash python/make_environment.sh build/python_environment && cmake --preset release
 #   cmake --build --preset release --target energon_python energon

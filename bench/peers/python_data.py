@@ -7,7 +7,9 @@ Python's tarfile, so the output of loaders is compared with an independent reade
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
+import itertools
 import json
 import pathlib
 import shutil
@@ -22,6 +24,7 @@ import numpy as np
 WIDTH, HEIGHT = 512, 384
 GRID = 8  # a picture is identified by the means of GRID x GRID blocks
 MASK = (1 << 64) - 1
+VOCABULARY = 30_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +48,11 @@ def data_set_of(kind: str, samples: int) -> DataSet:
         return DataSet("blob", samples, min(8, samples), ("bin",), (1 << 20,))
     if kind == "image":
         return DataSet("peers-image", samples, min(10, samples), ("jpg", "json"), (0, 200))
+    if kind == "words":
+        return DataSet("peers-words", samples, min(10, samples), ("txt",), (800,))
     if kind == "tensors":
         return DataSet("peers-tensors", samples, 4, ("x.npy", "y.npy"), (0, 0))
-    raise ValueError(f"datasets are text, image, blob and tensors, not '{kind}'")
+    raise ValueError(f"datasets are text, words, image, blob and tensors, not '{kind}'")
 
 
 def make(data: pathlib.Path, spec: DataSet, energon: str) -> pathlib.Path:
@@ -93,6 +98,8 @@ def _header(name: str, size: int) -> bytes:
 def _content(spec: DataSet, number: int, part: int) -> bytes:
     if spec.parts[part] == "jpg":
         return _jpeg(number)
+    if spec.name == "peers-words":
+        return _sentences(number, spec.size_bytes[part])
     if spec.parts[part].endswith(".npy"):
         return _array(number, part)
     return _letters(number, part, spec.size_bytes[part], spec.parts[part] == "json")
@@ -115,6 +122,46 @@ def _letters(number: int, part: int, size: int, is_json: bool) -> bytes:
     words = (words & np.uint64(0x0F0F0F0F0F0F0F0F)) + np.uint64(0x6161616161616161)
     text = words.astype("<u8").tobytes()[:size]
     return b'{"text":"' + text[9 : size - 2] + b'"}' if is_json else text
+
+
+@functools.cache
+def _vocabulary() -> list[str]:
+    """Made-up words of one to four syllables."""
+    random = np.random.default_rng(0)
+    first, then = "b c d f g h l m n p r s t v w st th tr pl sh".split(), "a e i o u ai ea ou er in".split()
+    syllables = [one + other for one in first for other in then]
+    words = dict.fromkeys("the of and to in a is that for it as was with be by on not he his but".split())
+    while len(words) < VOCABULARY:
+        chosen = random.integers(0, len(syllables), random.integers(1, 5))
+        words["".join(syllables[i] for i in chosen)] = None
+    return list(words)
+
+
+def _sentences(number: int, size: int) -> bytes:
+    """Words whose frequencies are those of a language, by Zipf's law, with punctuation."""
+    random = np.random.default_rng(number)
+    known, words = _vocabulary(), []
+    for rank in np.exp(random.random(size // 3) * np.log(VOCABULARY)).astype(np.int64) - 1:
+        words.append(known[rank])
+        words[-1] += {3: ".", 7: ","}.get(int(rank) % 10, "")
+    return " ".join(words).encode()[:size]
+
+
+def tokenizer_path(data: pathlib.Path) -> pathlib.Path:
+    return data / "peers-tokenizer.json"
+
+
+def train_tokenizer(data: pathlib.Path, spec: DataSet) -> None:
+    """Trains a BPE of bytes, as GPT-2's, on a part of the texts, if it is missing."""
+    path = tokenizer_path(data)
+    if path.exists():
+        return
+    import tokenizers
+
+    tokenizer = tokenizers.ByteLevelBPETokenizer()
+    texts = (parts[0].decode() for parts in samples_in_order(spec, spec.folder(data)))
+    tokenizer.train_from_iterator(itertools.islice(texts, 20_000), vocab_size=32_000)
+    tokenizer.save(str(path))
 
 
 def _jpeg(number: int) -> bytes:
@@ -168,12 +215,21 @@ def index_of(data: pathlib.Path, spec: DataSet) -> dict[str, Any]:
 def _read_index(spec: DataSet, folder: pathlib.Path) -> dict[str, Any]:
     rows: dict[str, list[Any]] = {"shard": [], "offset": [], "size": [], "digest": []}
     signatures = []
+    tokenizer = None
+    if spec.name == "peers-words":
+        import tokenizers
+
+        tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_path(folder.parent)))
     for shard, path in enumerate(tars_of(folder)):
         for members, parts in samples_of_tar(path, len(spec.parts)):
             rows["shard"].append(shard)
             rows["offset"].append([member.offset_data for member in members])
             rows["size"].append([member.size for member in members])
-            rows["digest"].append(digest_of(parts))
+            if tokenizer is not None:  # loaders deliver the tokens
+                ids = tokenizer.encode(parts[0].decode()).ids
+                rows["digest"].append(digest_of([np.array(ids, np.int32).tobytes()]))
+            else:
+                rows["digest"].append(digest_of(parts))
             if spec.parts[0] == "jpg":
                 signatures.append(signature_of(decoded(parts[0])))
     if len(rows["shard"]) != spec.samples:
@@ -247,6 +303,8 @@ def main() -> None:
     data.mkdir(parents=True, exist_ok=True)
     for kind, count in samples.items():
         make(data, data_set_of(kind, count), energon)
+        if kind == "words":
+            train_tokenizer(data, data_set_of(kind, count))
         index_of(data, data_set_of(kind, count))
 
 

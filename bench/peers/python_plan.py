@@ -27,6 +27,11 @@ WORKS = {
     "identity": "text, encode_sample returns its input",
     "arrays": "text, encode_sample makes two arrays",
 }
+TOKENS = {"tokens": "text of 0.8 KB, tokenized"}  # variants are compared with one another
+REPORTS = {
+    "peers_python": ("How fast are loaders in a Python script?", list(WORKS)),
+    "peers_tokens": ("How fast are texts tokenized in a Python script?", list(TOKENS)),
+}
 WORKERS = (0, 1, 2, 4)
 BATCH_SIZES = (1, 16, 64)
 ASKED_WORKERS, ASKED_BATCH = 2, 64
@@ -34,15 +39,17 @@ ASKED_WORKERS, ASKED_BATCH = 2, 64
 
 @dataclasses.dataclass(frozen=True)
 class Ratio:
-    """At least `least` times the samples/s of `loader` on `work`."""
+    """At least `least` times the samples/s of `loader` on `work`, or of one variant of it."""
 
     work: str
     loader: str
     least: float
+    variant: str | None = None
 
     @property
     def name(self) -> str:
-        return f"Python, {WORKS[self.work]}: ratio to {LOADERS[self.loader]}"
+        variant = f", {self.variant}" if self.variant else ""
+        return f"Python, {(WORKS | TOKENS)[self.work]}: ratio to {LOADERS[self.loader]}{variant}"
 
 
 RATIOS = (
@@ -55,6 +62,8 @@ RATIOS = (
     Ratio("text", "torch", 2.5),
     Ratio("image", "torch", 3),
     Ratio("blob", "torch", 5),
+    Ratio("tokens", "energon_cpp", 4, "encode_sample"),
+    Ratio("tokens", "megatron_energon", 20),
 )
 FROM_DISK = "bytes came from a disk while they were timed"  # reason to discard a run
 LOOP_SECONDS = 10e-6  # at most, of Python over C++ for a batch of tensors
@@ -80,6 +89,11 @@ class Setting:
     def name(self) -> str:
         workers = "1 worker" if self.workers == 1 else f"{self.workers} workers"
         return f"{self.work}: {self.who}, {workers}, batch {self.batch_size}"
+
+    @property
+    def rival(self) -> tuple[str, str, str]:
+        """Only the fastest settings of a rival are measured in rounds."""
+        return self.loader, self.work, self.variant if self.work in TOKENS else ""
 
     @property
     def is_asked(self) -> bool:
@@ -111,7 +125,7 @@ def worth_measuring(rates: dict[Setting, float]) -> list[Setting]:
     layout of the targets, judged by the rates of one short run each."""
     chosen = []
     for one, rate in rates.items():
-        of_loader = [other for other in rates if (other.loader, other.work) == (one.loader, one.work)]
+        of_loader = [other for other in rates if other.rival == one.rival]
         asked = [other for other in of_loader if other.is_asked]
         groups = [of_loader, asked] if one.is_asked else [of_loader]
         if any(rate >= NEAR * max(rates[other] for other in group) for group in groups):

@@ -35,13 +35,17 @@ def rate_row(setting: Setting, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return row(setting.name, "samples/s", rates(runs), more)
 
 
-def best(runs: Runs, loader: str, work: str) -> list[dict[str, Any]]:
-    """The runs of the fastest variant with the workers and batch size of the targets, among those measured
+def best(
+    runs: Runs, loader: str, work: str, variant: str | None = None
+) -> list[dict[str, Any]]:
+    """The runs of this variant, or of the fastest one, with the workers and batch size of the targets, among those measured
     in rounds, if any."""
     of_loader = [
         measured
         for one, measured in runs.items()
-        if one.is_asked and (one.loader, one.work) == (loader, work)
+        if one.is_asked
+        and (one.loader, one.work) == (loader, work)
+        and variant in (None, one.variant)
     ]
 
     def rank(measured: list[dict[str, Any]]) -> tuple[int, float]:
@@ -59,7 +63,8 @@ def ratio_targets(runs: Runs) -> list[dict[str, Any]]:
     """Medians of the rounds' own ratios."""
     targets = []
     for ratio in python_plan.RATIOS:
-        ours, theirs = best(runs, OURS, ratio.work), best(runs, ratio.loader, ratio.work)
+        ours = best(runs, OURS, ratio.work)
+        theirs = best(runs, ratio.loader, ratio.work, ratio.variant)
         if ours and theirs:
             value = statistics.median(a / b for a, b in zip(rates(ours), rates(theirs)))
             targets.append(target(ratio.name, "", value, ratio.least, "least"))
@@ -93,6 +98,7 @@ def resume_rows(resumes: dict[str, list[dict[str, Any]]]) -> tuple[list[Any], li
 
 
 def report_of(
+    name: str,
     machine: dict[str, Any],
     settings: dict[str, Any],
     runs: Runs,
@@ -103,8 +109,8 @@ def report_of(
     of_loop, loop_target = loop_rows(loops)
     of_resume, resume_target = resume_rows(resumes)
     return {
-        "name": "peers_python",
-        "question": "How fast are loaders in a Python script?",
+        "name": name,
+        "question": python_plan.REPORTS[name][0],
         "machine": machine,
         "settings": settings,
         "results": rows + of_loop + of_resume,

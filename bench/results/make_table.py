@@ -18,7 +18,8 @@ from tables import readme_table, report_table, summary_table, target_table
 ROOT = FOLDER.parent.parent
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
-PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh", "peers_python": "bench/peers/compare_python.sh"}  # others are named after their report
+PROGRAMS = {"media_torch": "bench/peers/compare_torch.sh", "peers_python": "bench/peers/compare_python.sh",
+            "peers_tokens": "bench/peers/compare_python.sh --report peers_tokens"}  # others are named after their report
 
 
 def page_with(page, block):

@@ -5,7 +5,8 @@ from svg import bar_chart
 
 # As in bench/peers/python_plan.py.
 TITLES = {"text": "Text of 0.8 KB", "image": "JPEGs of 110 KB, raw", "decoded": "JPEGs of 512 x 384, decoded", "blob": "Blobs of 1 MiB",
-          "identity": "Text, `encode_sample` returns its input", "arrays": "Text, `encode_sample` makes two arrays"}
+          "identity": "Text, `encode_sample` returns its input", "arrays": "Text, `encode_sample` makes two arrays",
+          "tokens": "Text of 0.8 KB, tokenized by Hugging Face's tokenizers"}
 OURS = "energon_cpp"
 ASKED = (2, 64)
 
@@ -115,10 +116,10 @@ def peer_plots(report):
     """A plot for each work: two workers, batches of 64."""
     plots = {}
     for work, title in TITLES.items():
-        rows = [(loader, result["median"] * 1e-3, 0 if loader == OURS else 1, f"{result['median'] * 1e-3:,.2f}")
+        rows = [(loader, result["median"] * 1e-3, 0 if loader.split(", ")[0] == OURS else 1, f"{result['median'] * 1e-3:,.2f}")
                 for (loader, *layout), result in of_work(report, work).items() if tuple(layout) == ASKED]
         if rows:
             text = title.replace("`", "")
-            plots[f"peers_python_{work}"] = (f"{text}, samples/s of Python loaders with two workers",
+            plots[f"{report['name']}_{work}"] = (f"{text}, samples/s of Python loaders with two workers",
                                              bar_chart(f"{text}: 2 workers, batch 64, touched", "thousand samples/s", rows))
     return plots

@@ -147,7 +147,7 @@ def media_memory(report):
 PLOTS = {"small_samples": small_samples, "large_bytes": large_bytes, "small_batches": small_batches, "rotation": rotation,
          "prepare": prepare, "startup": startup, "loader": loader, "raw_read": raw_read, "ring": ring, "media_decode": media_decode,
          "media_crops": media_crops, "media_torch": media_torch, "media_video": media_video, "media_memory": media_memory,
-         "peers_python": peer_plots}
+         "peers_python": peer_plots, "peers_tokens": peer_plots}
 
 
 def plots_of(name, report):

@@ -7,7 +7,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 # The order of the sections. A file of results that is not named here is an error.
 ORDER = ["small_samples", "large_bytes", "small_batches", "rotation", "prepare", "opening", "startup", "save_restore", "large_states",
          "shuffle_buffer", "loader", "raw_read", "ring", "media_decode", "media_crops", "media_torch", "media_video", "media_memory",
-         "peers_python"]
+         "peers_python", "peers_tokens"]
 PREFIXES = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 
 

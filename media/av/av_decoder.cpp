@@ -15,6 +15,7 @@
 
 #include "io/error.h"
 #include "media/av/audio_reader.h"
+#include "media/av/resample.h"
 #include "media/av/video_reader.h"
 
 namespace energon {
@@ -269,11 +270,17 @@ std::optional<AudioClip> AvDecoder::File::decode_samples(const ClipSpan& span,
     return std::nullopt;
   }
   AudioClip clip;
-  clip.samples = samples.tensor(memory);
   clip.sample_rate = samples.sample_rate;
   const double rate = std::max(samples.sample_rate, 1);
   clip.begin_seconds = start + static_cast<double>(span.first) / rate;
   clip.end_seconds = start + static_cast<double>(span.first + samples.size()) / rate;
+  if (options_.audio_sample_rate) {
+    clip.sample_rate = *options_.audio_sample_rate;
+    clip.samples = resampled(samples.tensor(heap_memory()), samples.sample_rate, clip.sample_rate,
+                             options_.limits, memory);
+  } else {
+    clip.samples = samples.tensor(memory);
+  }
   return clip;
 }
 

@@ -39,6 +39,10 @@ struct AvDecoderOptions {
   /// max_pixels applies to a frame, both coded and resized; max_bytes to each clip.
   DecodeLimits limits = {};
   AudioAccess audio_access = AudioAccess::kExact;
+  /// Resamples clips to this many samples per second, as float32 with 1 for full scale. Each clip
+  /// is cut first: numbers of samples, and metadata, are those of the file. Unset leaves the rate
+  /// and the format of the file. Clips throw Error (kInvalidArgument) unless it is 1 to 768,000.
+  std::optional<int> audio_sample_rate = std::nullopt;
 };
 
 enum class VideoUnit : std::uint8_t { kSeconds, kFrames };
@@ -69,7 +73,7 @@ struct VideoClip {
 
 struct AudioClip {
   /// (channels, samples) in the decoder's format: uint8, int16, int32 (24-bit sound in the upper
-  /// bits), int64, float32 or float64.
+  /// bits), int64, float32 or float64. Resampled: float32.
   Tensor samples;
   int sample_rate = 0;       ///< samples per second
   double begin_seconds = 0;  ///< time of the first sample

@@ -259,7 +259,8 @@ bool SampleDecoder::is_wanted(std::string_view name) const {
 }
 
 Value SampleDecoder::decode_av(const SharedBytes& part, BufferAllocator& memory) const {
-  AvDecoder decoder(part, {.limits = options_.limits});
+  AvDecoder decoder(part,
+                    {.limits = options_.limits, .audio_sample_rate = options_.audio_sample_rate});
   VideoWithAudio all = decoder.video_with_audio(std::nullopt, memory);
   Mapping fields;
   if (all.video) {

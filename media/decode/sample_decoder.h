@@ -76,6 +76,8 @@ struct SampleDecoderOptions {
   /// Applies the EXIF orientation. That of TIFFs is always applied.
   bool apply_orientation = false;
   AvMode av = AvMode::kBytes;
+  /// AvDecoderOptions::audio_sample_rate for AvMode::kTensors.
+  std::optional<int> audio_sample_rate = std::nullopt;
   /// Keep the bytes of every part.
   bool leaves_bytes = false;
   /// Decode parts with unknown names by their first bytes.

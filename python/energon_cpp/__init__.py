@@ -76,6 +76,8 @@ from ._prepare import prepare_metadataset
 from ._sample import Batch, CrudeSample, DictBatch, Sample, basic_sample_keys, edataclass
 from .av import AVData, AVDecoder
 from .batching import (
+    ImageBuckets,
+    RaggedBatch,
     batch_list,
     batch_pad_stack,
     batch_stack,
@@ -87,7 +89,7 @@ from .batching import (
 from .cooking import Cooker, cooker, stateless
 from .datasets import Dataset, get_train_dataset, get_val_dataset, get_val_datasets
 from .datasets import Dataset as SavableDataset
-from .decoder import FileStoreDecoder, SampleDecoder
+from .decoder import FileStoreDecoder, SampleDecoder, SentencePieceTokenizer
 from .energon_states import import_energon_state
 from .errors import SampleException, log_exception, reraise_exception
 from .loader import get_loader, get_savable_loader
@@ -151,6 +153,7 @@ __all__ = [
     "FileStore",
     "FileStoreCachePool",
     "FileStoreDecoder",
+    "ImageBuckets",
     "ImageClassificationSample",
     "ImageSample",
     "InterleavedSample",
@@ -168,6 +171,7 @@ __all__ = [
     "NotFoundError",
     "OCRSample",
     "PrimaryFileStore",
+    "RaggedBatch",
     "ResourceExhaustedError",
     "RepeatDataset",
     "RestoreKey",
@@ -176,6 +180,7 @@ __all__ = [
     "SampleException",
     "SavableDataLoader",
     "SavableDataset",
+    "SentencePieceTokenizer",
     "SimilarityInterleavedSample",
     "SkipSample",
     "SourceInfo",

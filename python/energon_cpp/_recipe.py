@@ -13,7 +13,7 @@ from ._foreign import ForeignSamples
 from ._handlers import calls_handler, for_native_stages
 from ._imports import Permissions
 from ._shard_paths import path_text
-from ._stages import Encoder, loader_spec, stages_of
+from ._stages import Encoder, loader_spec, native_stages, stages_of
 from ._tensors import tensor_library
 from ._warnings import warn
 from .decoder import SampleDecoder
@@ -55,11 +55,14 @@ class DatasetRecipe:
         self.leaf = leaf
         self.wrappers = wrappers
         handler = worker_config.global_error_handler
+        packs = options.get("packing_buffer_size") is not None
+        batched = options.get("batch_size") is not None
+        self.natives = native_stages(task_encoder, packs=packs, batched=batched)
         if stages is None:
             stages = stages_of(
                 task_encoder,
-                packs=options.get("packing_buffer_size") is not None,
-                batched=options.get("batch_size") is not None,
+                packs=packs,
+                batched=batched,
                 handler=handler if calls_handler(handler) else None,
             )
         self.stages = stages
@@ -78,6 +81,7 @@ class DatasetRecipe:
             lambda load, is_crude: loader_spec(
                 load,
                 self.stages,
+                self.natives,
                 is_crude=is_crude,
                 batched=self.options.get("batch_size") is not None,
                 handler=handler if calls_handler(handler) else None,
@@ -87,8 +91,9 @@ class DatasetRecipe:
     def open(self) -> _core.Pipeline:
         """Opens the pipeline, which borrows functions of this object."""
         if self.leaf is None:
-            options = {**self.options, "foreign": self.foreign}
-            pipeline = _core.open_pipeline(self.path, self.training, options, self.stages)
+            pipeline = _core.open_pipeline(
+                self.path, self.training, self._all_options(), self.stages
+            )
         else:
             pipeline = self.open_leaves()[self.leaf]
         for wrapped in self.wrappers:
@@ -97,8 +102,13 @@ class DatasetRecipe:
 
     def open_leaves(self) -> list[_core.Pipeline]:
         """Opens one validation pipeline for each dataset of the metadataset."""
+        return _core.open_leaf_pipelines(self.path, self._all_options(), self.stages)
+
+    def _all_options(self) -> dict[str, Any]:
         options = {**self.options, "foreign": self.foreign}
-        return _core.open_leaf_pipelines(self.path, options, self.stages)
+        for function in self.natives.values():
+            options |= function._options()
+        return options
 
     def changed(
         self,

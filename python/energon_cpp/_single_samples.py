@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, Container
 
 from . import _core, _random
 from ._core import RestoreKey
+from ._stages import flow_of
 from .datasets import Dataset
 
 
@@ -15,7 +16,10 @@ def restore_one(
 ) -> Any:
     """Returns sample `index` of the batch, as the batch function receives it."""
     recipe = dataset._recipe
-    if recipe.options.get("batch_size") is None and "batch" not in recipe.stages:
+    if recipe.options.get("batch_size") is None and "batch" not in (
+        *recipe.stages,
+        *recipe.natives,
+    ):
         raise ValueError("the loader delivers single samples: call restore_sample() without index")
     seen: list[Any] = []
 
@@ -28,7 +32,7 @@ def restore_one(
     stages["batch"] = _stage(keep, recipe.stages.get("batch", {}), False)
     if "encode_batch" in stages:
         stages["encode_batch"] = _stage(lambda batch: {}, stages["encode_batch"], True)
-    changed = recipe.changed(stages=_handed_on(stages))  # holds the functions
+    changed = recipe.changed(stages=_handed_on(stages, recipe.natives))  # holds the functions
     pipeline = changed.open()
     with _random.preserved() if dataset.calls_python else contextlib.nullcontext():
         _core.BasicLoader(pipeline, loader_options).restore_sample(key)
@@ -56,12 +60,11 @@ def _stage(function: Any, replaced: dict[str, Any], takes_batches: bool) -> dict
     }
 
 
-def _handed_on(stages: dict[str, Any]) -> dict[str, Any]:
+def _handed_on(stages: dict[str, Any], natives: Container[str]) -> dict[str, Any]:
     """Makes the function before the batch pass its object to a Python function."""
-    order = ["cookers", "encode_sample", "encode_samples", "preencode_sample"]
-    order += ["postencode_sample", "pack_selected_samples"]
-    last = [name for name in order if name in stages][-1:]
-    for name in last:
+    for name in flow_of(stages, natives, False)[-1:]:
+        if name is None:
+            continue
         specs = stages[name]
         handed = {"hands_on": True, "is_last": False}
         stages[name] = (

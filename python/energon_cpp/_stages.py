@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any, Callable
+from typing import Any, Callable, Container
 
 from ._cooking import CookFunction
 from ._handlers import with_handler, with_handler_of_each
+from .batching import NativeFunction
 from .cooking import get_failure_tolerance
 from .errors import ErrorHandler
 from .task_encoder import TaskEncoder, stage_function
@@ -32,15 +33,11 @@ def stages_of(
         handler: Receives the failures of the functions.
     """
     used = _used(encoder, packs, batched)
+    natives = native_stages(encoder, packs=packs, batched=batched)
     batched = batched or "batch_group_criterion" in used
+    used = {name: function for name, function in used.items() if name not in natives}
     default: int | None = encoder.__default_failure_tolerance__
-
-    # The functions in the order in which samples pass through; None is a function of the library.
-    flow: list[str | None] = ["cookers"] if encoder.cookers else []
-    flow += [name for name in (*_OF_SAMPLES, "pack_selected_samples") if name in used]
-    if batched:
-        flow += ["batch" if "batch" in used else None]
-        flow += ["encode_batch"] if "encode_batch" in used else []
+    flow = flow_of({*used, "cookers"} if encoder.cookers else used, natives, batched)
 
     def spec(name: str, function: Callable[..., Any], marked: Any = None) -> dict[str, Any]:
         place = flow.index(name) if name in flow else None
@@ -70,9 +67,41 @@ def stages_of(
     return stages
 
 
+def native_stages(encoder: Encoder, *, packs: bool, batched: bool) -> dict[str, Any]:
+    """Returns the functions of the encoder that run natively, by their names, and its tokenizer, as
+    objects with _options()."""
+    used = _used(encoder, packs, batched)
+    found: dict[str, Any] = {
+        name: function
+        for name, function in used.items()
+        if isinstance(function, NativeFunction) and function.stage == name
+    }
+    if "batch" in used and "batch" not in found:
+        # A function of Python for batches gets the objects of other functions.
+        found.pop("batch_group_criterion", None)
+    decoder = encoder.decoder
+    if decoder is not None and decoder.tokenizer is not None:
+        found["tokenizer"] = decoder.tokenizer
+    return found
+
+
+def flow_of(
+    used: Container[str], natives: Container[str], batched: bool
+) -> list[str | None]:
+    """Returns the names of functions of Python in the order in which samples pass through. None is a
+    function of the library."""
+    names = ["cookers", "tokenizer", *_OF_SAMPLES, "pack_selected_samples"]
+    flow = [None if name in natives else name for name in names if name in natives or name in used]
+    if batched:
+        flow += ["batch" if "batch" in used else None]
+        flow += ["encode_batch"] if "encode_batch" in used else []
+    return flow
+
+
 def loader_spec(
     load: Callable[..., Any],
     stages: dict[str, Any],
+    natives: Container[str],
     *,
     is_crude: bool,
     batched: bool,
@@ -83,22 +112,19 @@ def loader_spec(
     Args:
         load: The function.
         stages: What stages_of() returned.
+        natives: What native_stages() returned.
         is_crude: Whether cookers take its samples.
         batched: Whether the pipeline has a batch size.
         handler: Receives the failures of the function.
     """
-    names = ["cookers"] if is_crude else []
-    names += [*_OF_SAMPLES, "pack_selected_samples"]
-    is_last = not any(name in stages for name in names)
-    hands_on = not is_last
-    if is_last and (batched or "batch_group_criterion" in stages):
-        is_last = False
-        hands_on = "batch" in stages
+    used = stages if is_crude else [name for name in stages if name != "cookers"]
+    batched = batched or "batch_group_criterion" in stages or "batch_group_criterion" in natives
+    flow = flow_of(used, natives, batched)
     return {
         "call": load if handler is None else with_handler(load, handler),
         "is_generator": False,
-        "hands_on": hands_on,
-        "is_last": is_last,
+        "hands_on": bool(flow) and flow[0] is not None,
+        "is_last": not flow,
         "takes_batches": False,
         "draws": True,
     }

@@ -1,16 +1,33 @@
 """Functions that make a batch of samples, for the function `batch` of a TaskEncoder.
 
 An encoder that does not override `batch` uses the library's generic_batch, which does the same
-natively, without the interpreter.
+natively, without the interpreter. RaggedBatch and the functions of ImageBuckets are native, too,
+where an encoder has them as its functions:
+
+    class Encoder(energon.DefaultTaskEncoder):
+        decoder = energon.SampleDecoder(image_decode=None, tokenizer=...)
+        buckets = energon.ImageBuckets([(512, 512), (640, 384), (384, 640)])
+        encode_sample = buckets.fit("jpg")
+        batch_group_criterion = buckets.group_by("jpg")
+        batch = energon.RaggedBatch(["tokens"])
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 import sys
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Sequence, TypeVar, Union
 
+from . import _core
+from ._explained_options import checks_fields
 from ._sample import CrudeSample, Item, field_names
+
+if TYPE_CHECKING:
+    from .transforms import Transform
+
+T = TypeVar("T")
 
 
 def batch_list(batch: Sequence[Any]) -> list[Any]:
@@ -147,3 +164,155 @@ def homogeneous_concat_mix(samples: Sequence[Any]) -> Any:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise TypeError(f"the batches must be of one type, not of {names}")
     return generic_concat(samples)
+
+
+# --- Functions of the library ---
+
+
+def _tensor_kind() -> str:
+    if "torch" in sys.modules:
+        return "torch"
+    return "numpy" if "numpy" in sys.modules else "energon"
+
+
+class NativeFunction:
+    """A function of the library. As the function `stage` of an encoder, it runs without the
+    interpreter. It can also be called; it then draws random numbers from Python's `random`."""
+
+    stage: ClassVar[str]
+
+    def _options(self) -> dict[str, Any]:
+        """The options of open_pipeline() for the function."""
+        raise NotImplementedError
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class RaggedBatch(NativeFunction):
+    """Makes a batch without padding: a ragged field is {"values": (rows, ...), "offsets": int64
+    (samples + 1)}, and the rows of sample i are values[offsets[i]:offsets[i + 1]]. Lists of tensors
+    of one shape are ragged by item. Other fields are as in the standard batch, but numbers become
+    tensors. torch.nested.nested_tensor_from_jagged(**batch["tokens"]) shares the memory.
+
+    Args:
+        fields: The names of the ragged fields, "a.b" for field b of the dict a. None means all
+            fields with tensors, except scalars, or with lists of tensors.
+    """
+
+    fields: Sequence[str] | None = None
+
+    stage: ClassVar[str] = "batch"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fields, str):
+            raise TypeError(f"fields must be a list of names, not {self.fields!r}")
+        if self.fields is not None:
+            object.__setattr__(self, "fields", tuple(self.fields))
+
+    def __call__(self, samples: Sequence[Any]) -> Any:
+        return _core.ragged_batch(list(samples), list(self.fields or ()), _tensor_kind())
+
+    def _options(self) -> dict[str, Any]:
+        return {"ragged_fields": list(self.fields or ())}
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class ImageBuckets:
+    """Sizes of images, so that each batch has images of one size. An image goes to the bucket whose
+    ratio of width to height is nearest, by the factor between them; among equal ratios, to the
+    largest bucket that the image covers. It is resized to cover the bucket and cropped.
+
+    Args:
+        sizes: (height, width) of each bucket, or one number for both.
+        crop: "center" or "random", which draws from the random numbers of the sample.
+        image_decode: The mode of the images, as in SampleDecoder.
+        transform: Transforms that keep the size, such as RandomHorizontalFlip, ColorJitter and
+            Normalize, from energon_cpp.transforms. ExifTranspose comes first.
+        interpolation: As in transforms.Resize.
+        antialias: As in transforms.Resize.
+    """
+
+    sizes: Sequence[Union[int, Sequence[int]]]
+    crop: str = dataclasses.field(default="center", kw_only=True)
+    image_decode: str = dataclasses.field(default="torchrgb", kw_only=True)
+    transform: Transform | Sequence[Transform] = dataclasses.field(default=(), kw_only=True)
+    interpolation: Any = dataclasses.field(default="bilinear", kw_only=True)
+    antialias: bool = dataclasses.field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        from .transforms import list_of
+
+        sizes = (one if isinstance(one, (list, tuple)) else (one, one) for one in self.sizes)
+        object.__setattr__(self, "sizes", tuple((int(h), int(w)) for h, w in sizes))
+        object.__setattr__(self, "transform", list_of(self.transform))
+        if self.crop not in ("center", "random"):
+            raise ValueError(f"crop must be 'center' or 'random', not {self.crop!r}")
+        self._native()  # raises for wrong values
+
+    def fit(self, field: str) -> FitImages:
+        """For encode_sample: replaces the encoded image in `field`, or a list of them, by tensors
+        in its bucket. A list belongs to the bucket of its first image, and keeps strings. Needs
+        images that are not decoded: SampleDecoder(image_decode=None)."""
+        return FitImages(self, field)
+
+    def group_by(self, field: str) -> GroupByBucket:
+        """For batch_group_criterion, after fit() or before images are decoded: the group of a
+        sample is its bucket."""
+        return GroupByBucket(self, field)
+
+    def decode(self, image: Any) -> Any:
+        """Decodes an image, or a list of them, into its bucket."""
+        return self._native().fitted("image", image, _tensor_kind())
+
+    def _native(self) -> _core.NativeBuckets:
+        return _buckets(self)
+
+
+@functools.lru_cache(maxsize=16)
+def _buckets(of: ImageBuckets) -> _core.NativeBuckets:
+    from .transforms import Resize, list_of, native_options
+
+    options = native_options(list_of(of.transform))
+    resize = native_options([Resize(1, of.interpolation, antialias=of.antialias)])
+    options |= {name: resize[name] for name in ("image_filter", "image_antialias")}
+    sizes = [(width, height) for height, width in of.sizes]  # type: ignore[misc]
+    return _core.NativeBuckets(sizes, of.crop == "random", of.image_decode, options)
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfImages(NativeFunction):
+    buckets: ImageBuckets
+    field: str
+
+
+class FitImages(_OfImages):
+    """What ImageBuckets.fit() returns."""
+
+    stage = "encode_sample"
+
+    def __call__(self, sample: T) -> T:
+        result: Any = copy.copy(sample)
+        if isinstance(result, dict):
+            result[self.field] = self.buckets.decode(result[self.field])
+        else:
+            image = self.buckets.decode(getattr(result, self.field))
+            object.__setattr__(result, self.field, image)
+        return result  # type: ignore[no-any-return]
+
+    def _options(self) -> dict[str, Any]:
+        return {"fit_images": (self.buckets._native(), self.field)}
+
+
+class GroupByBucket(_OfImages):
+    """What ImageBuckets.group_by() returns."""
+
+    stage = "batch_group_criterion"
+
+    def __call__(self, sample: Any) -> tuple[str, None]:
+        of_dict = isinstance(sample, dict)
+        image = sample[self.field] if of_dict else getattr(sample, self.field)
+        return self.buckets._native().group(self.field, image), None
+
+    def _options(self) -> dict[str, Any]:
+        return {"group_images": (self.buckets._native(), self.field)}

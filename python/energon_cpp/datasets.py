@@ -92,7 +92,8 @@ class Dataset(Generic[T_co]):
         return self.calls_python and bool(self._recipe.options.get("decode"))
 
     def __repr__(self) -> str:
-        return f"Dataset({self.path!r}, functions: {', '.join(self._recipe.stages) or 'none'})"
+        functions = ", ".join([*self._recipe.natives, *self._recipe.stages])
+        return f"Dataset({self.path!r}, functions: {functions or 'none'})"
 
     def _with(self, options: dict[str, Any]) -> "Dataset[T_co]":
         """Returns the same dataset with other options."""

@@ -1,14 +1,16 @@
-"""The decoder of the parts of samples: SampleDecoder."""
+"""The decoder of the parts of samples, SampleDecoder, and its tokenizer."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Sequence
+import os
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
 
 from . import _core
 from ._explained_options import checks_fields
+from ._shard_paths import path_text
 from ._tensors import tensor_library
 
 if TYPE_CHECKING:
@@ -21,6 +23,80 @@ class FileStoreDecoder(abc.ABC):
     @abc.abstractmethod
     def decode(self, fname: str, data: Any) -> Any:
         """Decodes `data`, the bytes of the file `fname`."""
+
+
+@checks_fields
+@dataclasses.dataclass(frozen=True)
+class SentencePieceTokenizer:
+    """Converts texts to tokens with a model of SentencePiece, natively: SampleDecoder(tokenizer=...).
+    Names match those of its package where it has them. Objects are immutable and can be compared,
+    hashed and pickled. Use only models whose origin you trust.
+
+    Args:
+        path: The file, such as "tokenizer.model".
+        fields: For each field with text, the name of the field for its tokens, int32 of shape
+            (tokens). The field may be a list of strings, and the names may be equal.
+        add_bos: Add the token for the beginning of a text.
+        add_eos: Add the token for its end.
+        max_length: The largest number of tokens. Longer ones are cut; a token added for the end
+            stays the last.
+        nbest_size: Draw one of that many best segmentations, for a model of the type unigram: 2 to
+            1024. The random numbers are those of the sample. None means the best.
+        alpha: Segmentations are drawn with a probability proportional to p^alpha.
+    """
+
+    path: str | os.PathLike[str]
+    fields: Union[Mapping[str, str], Sequence[tuple[str, str]]] = (("txt", "tokens"),)
+    add_bos: bool = dataclasses.field(default=False, kw_only=True)
+    add_eos: bool = dataclasses.field(default=False, kw_only=True)
+    max_length: int | None = dataclasses.field(default=None, kw_only=True)
+    nbest_size: int | None = dataclasses.field(default=None, kw_only=True)
+    alpha: float = dataclasses.field(default=0.1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        fields = self.fields.items() if isinstance(self.fields, Mapping) else self.fields
+        object.__setattr__(self, "fields", tuple((str(text), str(to)) for text, to in fields))
+        object.__setattr__(self, "path", path_text(self.path))
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text: the best segmentation, in full length."""
+        return self._native().tokens(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens."""
+        return self._native().text([int(one) for one in ids])
+
+    def vocab_size(self) -> int:
+        return self._native().vocabulary_size()
+
+    def bos_id(self) -> int:
+        """The token for the beginning; -1 if the model has none, like the following."""
+        return self._native().special_tokens()["bos"]
+
+    def eos_id(self) -> int:
+        return self._native().special_tokens()["eos"]
+
+    def pad_id(self) -> int:
+        return self._native().special_tokens()["pad"]
+
+    def unk_id(self) -> int:
+        return self._native().special_tokens()["unk"]
+
+    def _native(self) -> _core.NativeTokenizer:
+        return _tokenizer(self)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "tokenizer": self._native(),
+            "token_fields": list(self.fields),
+            "max_tokens": self.max_length,
+        }
+
+
+@functools.lru_cache(maxsize=8)
+def _tokenizer(of: SentencePieceTokenizer) -> _core.NativeTokenizer:
+    sampling = None if of.nbest_size is None else (of.nbest_size, of.alpha)
+    return _core.NativeTokenizer(str(of.path), of.add_bos, of.add_eos, sampling)
 
 
 _AV_MODES = ("AVDecoder", "torch", "bytes")
@@ -38,21 +114,32 @@ class SampleDecoder(FileStoreDecoder):
         av_decode: "AVDecoder" makes AVDecoder objects of sound and video, "torch" decodes them
             whole, "bytes" leaves them as bytes.
         video_decode_audio: Accepted without effect: "torch" always decodes the sound.
+        audio_sample_rate: Resample sound to this many samples per second, as float32 with 1 for
+            full scale; None leaves the rate and the format of the file.
         guess_content: Decode parts with unknown names according to their first bytes.
         parts: Names of the parts to decode, while other parts of crude samples stay bytes; None
             means all parts.
         transform: Transforms of images, from energon_cpp.transforms. Images with 16 bits become
             8-bit. Gray images with channels last have the shape (H, W, 1).
+        tokenizer: Converts texts of samples to tokens, after cookers and before encode_sample;
+            decode() by hand leaves texts.
     """
 
     image_decode: str | None = "torchrgb"
     av_decode: str = "AVDecoder"
     video_decode_audio: bool = False
+    audio_sample_rate: int | None = None
     guess_content: bool = False
     parts: tuple[str, ...] | None = None
     transform: Transform | Sequence[Transform] | None = None
+    tokenizer: SentencePieceTokenizer | None = None
 
     def __post_init__(self) -> None:
+        if self.tokenizer is not None and not isinstance(self.tokenizer, SentencePieceTokenizer):
+            raise TypeError(
+                f"tokenizer must be a SentencePieceTokenizer, not a "
+                f"{type(self.tokenizer).__name__}; call other tokenizers in encode_samples"
+            )
         if self.transform is None:
             return
         from .transforms import list_of, native_options  # takes long
@@ -79,9 +166,11 @@ class SampleDecoder(FileStoreDecoder):
 
     def config(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        transform = values.pop("transform")
+        transform, tokenizer = values.pop("transform"), values.pop("tokenizer")
         if transform is not None:
             values["transform"] = [repr(one) for one in transform]
+        if tokenizer is not None:
+            values["tokenizer"] = repr(tokenizer)
         return values
 
     def _native(self) -> _core.PartDecoder:
@@ -93,7 +182,7 @@ class SampleDecoder(FileStoreDecoder):
             return decoded
         from .av import AVDecoder
 
-        return AVDecoder(decoded)
+        return AVDecoder(decoded, audio_sample_rate=self.audio_sample_rate)
 
     def _options(self) -> dict[str, Any]:
         if self.av_decode not in _AV_MODES:
@@ -105,6 +194,8 @@ class SampleDecoder(FileStoreDecoder):
             "image_decode": self.image_decode,
             "av_tensors": self.av_decode == "torch",
             "av_decoders": self.av_decode == "AVDecoder",
+            "av_decoders_sample_rate": self.audio_sample_rate,
+            "audio_sample_rate": self.audio_sample_rate,
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
             **self._transform_options(),
@@ -120,5 +211,5 @@ class SampleDecoder(FileStoreDecoder):
 
 @functools.lru_cache(maxsize=16)
 def _part_decoder(decoder: SampleDecoder, tensors: str) -> _core.PartDecoder:
-    options = {name: value for name, value in decoder._options().items() if name != "av_decoders"}
+    options = {name: value for name, value in decoder._options().items() if "av_decoders" not in name}
     return _core.PartDecoder(options, tensors)

@@ -149,15 +149,17 @@ int channels_of_mode(const ImageOptions& mode, const std::string& name) {
                   name));
 }
 
-// The options that transforms.native_options() makes. Returns nullopt without "image_steps".
-std::optional<ImageTransform> take_transform(OptionReader& options, const std::string& mode_name) {
+}  // namespace
+
+std::optional<TransformParts> take_transform(OptionReader& options, const std::string& mode_name) {
   std::optional<std::vector<NamedStep>> named;
   std::optional<std::string> dtype;
   std::optional<std::vector<double>> mean;
   std::optional<std::vector<double>> stddev;
   std::vector<double> fill = {0};
   std::string filter = "bilinear";
-  ImageTransformOptions transform;
+  TransformParts parts;
+  ImageTransformOptions& transform = parts.options;
   options.take("image_steps", named);
   options.take("image_dtype", dtype);
   options.take("image_mean", mean);
@@ -166,7 +168,7 @@ std::optional<ImageTransform> take_transform(OptionReader& options, const std::s
   options.take("image_filter", filter);
   options.take("image_antialias", transform.antialias);
   const std::optional<ImageOptions> mode = image_options_of_mode(mode_name);
-  if (!named || !mode) {  // SampleDecoder refuses an unknown mode
+  if (!named || !mode) {
     return std::nullopt;
   }
   transform.channels = channels_of_mode(*mode, mode_name);
@@ -185,14 +187,11 @@ std::optional<ImageTransform> take_transform(OptionReader& options, const std::s
     transform.format.mean = by_channel(*mean, transform.channels, "Normalize(mean=...)");
     transform.format.stddev = by_channel(*stddev, transform.channels, "Normalize(std=...)");
   }
-  std::vector<ImageStep> steps;
   for (const NamedStep& step : *named) {
-    steps.push_back(step_of(step));
+    parts.steps.push_back(step_of(step));
   }
-  return ImageTransform(std::move(steps), transform);
+  return parts;
 }
-
-}  // namespace
 
 std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   bool decodes = false;
@@ -202,8 +201,11 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   options.take("decode", decodes);
   options.take("image_decode", image);
   options.take("apply_orientation", decoder.apply_orientation);
-  decoder.transform = take_transform(options, image.value_or(""));
+  if (std::optional<TransformParts> parts = take_transform(options, image.value_or(""))) {
+    decoder.transform = ImageTransform(std::move(parts->steps), parts->options);
+  }
   options.take("av_tensors", av_tensors);
+  options.take("audio_sample_rate", decoder.audio_sample_rate);
   options.take("guess_content", decoder.guess_content);
   options.take("decode_parts", decoder.parts);
   options.take("leaves_bytes", decoder.leaves_bytes);
@@ -283,7 +285,8 @@ std::optional<FrameSize> frame_size(const std::optional<std::pair<int, int>>& si
 /// An AvDecoder that threads may share: calls run one at a time, without the GIL.
 class AvFile {
  public:
-  explicit AvFile(nb::handle data) : decoder_(bytes_of_python(data)) {}
+  AvFile(nb::handle data, std::optional<int> audio_sample_rate)
+      : decoder_(bytes_of_python(data), {.audio_sample_rate = audio_sample_rate}) {}
 
   template <class Function>
   auto call(Function&& function) {
@@ -362,8 +365,9 @@ auto calls() {
 
 void bind_av(nb::module_& module) {
   nb::class_<AvFile>(module, "AvFile", "The native half of AVDecoder.")
-      .def(nb::init<nb::handle>(), nb::arg("data"),
-           nb::sig("def __init__(self, data: typing.Any) -> None"))
+      .def(nb::init<nb::handle, std::optional<int>>(), nb::arg("data"),
+           nb::arg("audio_sample_rate").none(),
+           nb::sig("def __init__(self, data: typing.Any, audio_sample_rate: int | None) -> None"))
       .def("has_video", calls<&AvDecoder::has_video>())
       .def("has_audio", calls<&AvDecoder::has_audio>())
       .def("video_frame_count", calls<&AvDecoder::video_frame_count>())

@@ -6,10 +6,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "energon/sample/buffer_allocator.h"
 #include "io/bytes.h"
 #include "media/decode/sample_decoder.h"
+#include "media/transform/image_transform.h"
 #include "python/src/option_reader.h"
 #include "python/src/value_to_python.h"
 
@@ -33,6 +35,16 @@ class PartDecoder {
   const SampleDecoder decoder_;
   const TensorKind tensors_;
 };
+
+/// The arguments of an ImageTransform.
+struct TransformParts {
+  std::vector<ImageStep> steps = {};
+  ImageTransformOptions options = {};
+};
+/// Takes the options that transforms.native_options() makes, except "apply_orientation", for images
+/// of this mode. Returns nullopt without "image_steps", and for an unknown mode, which
+/// SampleDecoder refuses.
+std::optional<TransformParts> take_transform(OptionReader& options, const std::string& mode_name);
 
 /// Takes the options of the Python class SampleDecoder. Returns nullopt without "decode".
 std::optional<SampleDecoderOptions> take_decoder(OptionReader& options);

@@ -273,9 +273,10 @@ bool is_av(std::string_view name, bool is_typed) {
                   : content_kind_of_name(name) == ContentKind::kAv;
 }
 
-nb::object av_decoder(const SharedBytes& file) {
+nb::object av_decoder(const SharedBytes& file, std::optional<int> audio_sample_rate) {
   static constinit PackageAttribute type("av", "AVDecoder");
-  return type(bytes_to_python(file));
+  return audio_sample_rate ? type(bytes_to_python(file), false, *audio_sample_rate)
+                           : type(bytes_to_python(file));
 }
 
 // The names of the entries of a dict for its origin.
@@ -393,7 +394,7 @@ const std::string& ItemMaker::type_of(const Sample& sample) const {
 nb::object ItemMaker::field(std::string_view name, const Value& value, bool is_typed) const {
   if (av_ == AvKind::kDecoders) {
     if (const auto* file = std::get_if<SharedBytes>(&value.base())) {
-      return is_av(name, is_typed) ? av_decoder(*file) : bytes_to_python(*file);
+      return is_av(name, is_typed) ? av_decoder(*file, audio_sample_rate_) : bytes_to_python(*file);
     }
     const auto* files = std::get_if<List>(&value.base());
     if (files != nullptr && !files->empty() &&
@@ -401,7 +402,8 @@ nb::object ItemMaker::field(std::string_view name, const Value& value, bool is_t
       nb::list decoders;
       for (const Value& file : *files) {
         const auto* bytes = std::get_if<SharedBytes>(&file.base());
-        decoders.append(bytes == nullptr ? to_python(file, tensors_) : av_decoder(*bytes));
+        decoders.append(bytes == nullptr ? to_python(file, tensors_)
+                                         : av_decoder(*bytes, audio_sample_rate_));
       }
       return decoders;
     }

@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,13 @@ class ItemMaker {
  public:
   /// `leaf_types` contains the name of the sample type of each leaf, such as "CaptioningSample".
   /// The name is empty for crude samples.
-  ItemMaker(TensorKind tensors, AvKind av, std::vector<std::string> leaf_types)
-      : tensors_(tensors), av_(av), leaf_types_(std::move(leaf_types)) {}
+  /// Objects of the class AVDecoder get `audio_sample_rate`.
+  ItemMaker(TensorKind tensors, AvKind av, std::vector<std::string> leaf_types,
+            std::optional<int> audio_sample_rate = std::nullopt)
+      : tensors_(tensors),
+        av_(av),
+        leaf_types_(std::move(leaf_types)),
+        audio_sample_rate_(audio_sample_rate) {}
 
   /// The object that a function returned for this sample, else an object of its sample type, or a
   /// CrudeSample, which is a dict.
@@ -58,6 +64,7 @@ class ItemMaker {
   const TensorKind tensors_;
   const AvKind av_;
   const std::vector<std::string> leaf_types_;
+  const std::optional<int> audio_sample_rate_;
 };
 
 /// The SourceInfo of `source`. Requires: the GIL.

@@ -40,6 +40,7 @@ NB_MODULE(_core, module) {
   energon::python::bind_recipe(module);
   energon::python::bind_prepare(module);
   energon::python::bind_job_state(module);
+  energon::python::bind_native_functions(module);
   energon::python::bind_pipeline(module);
   energon::python::bind_loaders(module);
   energon::python::bind_epoch(module);

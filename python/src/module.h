@@ -21,6 +21,7 @@ void bind_job_state(nanobind::module_& module);
 void bind_pipeline(nanobind::module_& module);
 void bind_loaders(nanobind::module_& module);
 void bind_epoch(nanobind::module_& module);
+void bind_native_functions(nanobind::module_& module);
 void bind_lookup(nanobind::module_& module);
 void bind_energon_import(nanobind::module_& module);
 

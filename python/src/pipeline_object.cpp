@@ -22,6 +22,7 @@
 #include "python/src/interpreter.h"
 #include "python/src/loader_object.h"
 #include "python/src/module.h"
+#include "python/src/native_functions.h"
 #include "python/src/option_reader.h"
 #include "python/src/python_failure.h"
 #include "python/src/python_functions.h"
@@ -126,6 +127,7 @@ AllOptions take_all(OptionReader& reader, OptionUse use) {
   if (lists_numbers) {
     encoder.batch = energon_batch;
   }
+  take_native_functions(reader, encoder);
   return options;
 }
 
@@ -135,8 +137,9 @@ struct Opening {
   const nb::dict& specs;
   TensorKind tensors = TensorKind::kEnergon;
   AvKind av = AvKind::kBytes;
-  nb::object failure_handler = {};  // null without a handler
-  nb::object foreign = {};          // null if no classes of Python are allowed
+  std::optional<int> audio_sample_rate = std::nullopt;  // of AvKind::kDecoders
+  nb::object failure_handler = {};                      // null without a handler
+  nb::object foreign = {};                              // null if no classes of Python are allowed
   nb::object worker_config = {};
 };
 
@@ -237,7 +240,8 @@ PipelineObject make(PipelineData data, Options options, const Opening& opening,
   PipelineObject pipeline;
   pipeline.sample_types = types_of(data);
   leave_crude(data, options.task_encoder);
-  pipeline.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data));
+  pipeline.items = std::make_shared<const ItemMaker>(opening.tensors, opening.av, types_of(data),
+                                                     opening.audio_sample_rate);
   if (opening.failure_handler) {
     options.errors.standard.handler = failure_handler(opening.failure_handler);
   }
@@ -270,7 +274,9 @@ Opening take_opening(OptionReader& options, const nb::dict& specs) {
   nb::object foreign;
   nb::object worker_config = nb::none();
   options.take("tensors", tensors);
+  std::optional<int> audio_sample_rate;
   options.take("av_decoders", av_decoders);
+  options.take("av_decoders_sample_rate", audio_sample_rate);
   // The dict that the caller keeps holds these.
   options.take("failure_handler", handler);
   options.take("foreign", foreign);
@@ -279,6 +285,7 @@ Opening take_opening(OptionReader& options, const nb::dict& specs) {
           .specs = specs,
           .tensors = tensor_kind_called(tensors),
           .av = av_decoders ? AvKind::kDecoders : AvKind::kBytes,
+          .audio_sample_rate = audio_sample_rate,
           .failure_handler = handler,
           .foreign = foreign,
           .worker_config = worker_config};

@@ -179,3 +179,49 @@ def test_sample_decoder_by_itself() -> None:
     assert decoder.config()["video_decode_audio"] is True
     with pytest.raises(ValueError, match="av.open"):
         energon.SampleDecoder(av_decode="pyav").decode("a.mp4", b"")
+
+
+def resampled(sound: Any, before: int, after: int, places: Any) -> Any:
+    """Samples by the filter of torchaudio.functional.resample() with its defaults, in doubles."""
+    if before == after:
+        return sound[places]
+    divisor = numpy.gcd(before, after)
+    before, after = before // divisor, after // divisor
+    cutoff = min(before, after) * 0.99
+    times = places[:, None] * before / after - numpy.arange(len(sound))[None, :]
+    t = numpy.clip(times * cutoff / before, -6, 6)
+    return (numpy.sinc(t) * numpy.cos(t * numpy.pi / 12) ** 2 * cutoff / before) @ sound
+
+
+@pytest.mark.parametrize("rate", [5000, 11025, RATE])
+def test_sound_at_another_rate(rate: int, tmp_path: pathlib.Path) -> None:
+    places = numpy.r_[0:200, rate - 200 : rate]
+    expected = resampled(sound() / 32768, RATE, rate, places)
+    decoder = energon.AVDecoder(wav(), audio_sample_rate=rate)
+    whole = numpy.asarray(decoder.get_audio().audio_clips[0])  # type: ignore[index]
+    assert whole.shape == (1, rate) and whole.dtype == numpy.float32
+    assert numpy.abs(whole[0, places] - expected).max() < 1e-6
+    assert decoder.get_audio_samples_per_second() == rate and decoder.get_audio_duration() == 1.0
+    assert pickle.loads(pickle.dumps(decoder, 5)).audio_sample_rate == rate
+
+    write_tar(tmp_path / "a.tar", [("0", {"wav": wav()})])
+    for mode in ("torch", "AVDecoder"):
+
+        class Encoder(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+            decoder = energon.SampleDecoder(av_decode=mode, audio_sample_rate=rate)
+
+        by_hand = Encoder.decoder.decode("wav", wav())  # type: ignore[union-attr]
+        with loader_of(str(tmp_path), Encoder(), batch_size=None) as loader:
+            for part in (by_hand, take(loader, 1)[0]["wav"]):
+                if mode == "torch":
+                    assert part["audio_sample_rate"] == rate
+                    samples = part["audio"]
+                else:
+                    samples = part.get_audio().audio_clips[0]
+                assert numpy.array_equal(numpy.asarray(samples), whole)
+
+
+def test_wrong_sample_rates() -> None:
+    for rate in (0, 768001):
+        with pytest.raises(ValueError, match=f"audio_sample_rate is {rate}, expected 1 to 768000"):
+            energon.AVDecoder(wav(), audio_sample_rate=rate).get_audio()

@@ -159,3 +159,12 @@ def test_random_numbers_of_torch(texts: str) -> None:
     torch.manual_seed(1)
     run(0)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_ragged_fields_are_jagged_tensors() -> None:
+    rows = [{"ids": torch.arange(n), "name": str(n), "number": n} for n in (2, 0, 3)]
+    batch = energon.RaggedBatch()(rows)
+    assert type(batch) is dict and batch["ids"]["offsets"].tolist() == [0, 2, 2, 5]
+    assert batch["name"] == ["2", "0", "3"] and batch["number"].tolist() == [2, 0, 3]
+    nested = torch.nested.nested_tensor_from_jagged(**batch["ids"])
+    assert [one.tolist() for one in nested.unbind()] == [[0, 1], [], [0, 1, 2]]

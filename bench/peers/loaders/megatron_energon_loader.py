@@ -4,6 +4,7 @@ between batches (its default: one every ten), prefetch_factor 4 (its default: 2)
 Bytes: a cooker that returns its input, and no decoder. "bytes": batches are lists of bytes, which
 pickle carries to the trainer. "tensor": batch() joins them into one tensor of torch, which shared
 memory carries. Pictures: its own decoder, "torchrgb8", stacked in batch().
+Tokens: a call of the tokenizer for each text; batch() joins the arrays into one tensor.
 "checkpoints": state is kept every second instead of every minute.
 """
 
@@ -31,7 +32,7 @@ from megatron.energon import (  # noqa: E402
 )
 
 from loaders import offsets  # noqa: E402
-from loaders.peer import BYTES, Job, Peer, channels_last, split  # noqa: E402
+from loaders.peer import BYTES, Job, Peer, channels_last, split, token_rows  # noqa: E402
 
 PARTS = ("txt", "jpg", "json", "bin")
 
@@ -80,6 +81,24 @@ class Pictures(DefaultTaskEncoder):
         return {"jpg": torch.stack([sample["jpg"] for sample in samples])}
 
 
+class Tokens(DefaultTaskEncoder):
+    cookers = [Cooker(cook)]
+
+    def __init__(self, job: Job) -> None:
+        super().__init__()
+        self.tokenizer = job.tokenizer()
+
+    @stateless
+    def encode_sample(self, sample: Any) -> Any:
+        ids = np.array(self.tokenizer.encode(sample["txt"]).ids, np.int32)
+        return {**basic_sample_keys(sample), "tokens": ids}
+
+    def batch(self, samples: Any) -> Any:
+        rows = [sample["tokens"] for sample in samples]
+        offsets_of = np.cumsum([0, *map(len, rows)])
+        return {"values": torch.from_numpy(np.concatenate(rows)), "offsets": torch.from_numpy(offsets_of)}
+
+
 ENCODERS = {"identity": Identity, "arrays": Arrays, "decoded": Pictures}
 
 
@@ -91,6 +110,7 @@ class Loader(Peer):
         "decoded": ("",),
         "identity": ("",),
         "arrays": ("",),
+        "tokens": ("encode_sample",),
     }
     MODULES = ("megatron.energon",)
     RESUMES = True
@@ -105,7 +125,7 @@ class Loader(Peer):
             batch_size=job.batch_size,
             shuffle_buffer_size=None,
             max_samples_per_sequence=None,
-            task_encoder=encoder(),
+            task_encoder=Tokens(job) if job.work == "tokens" else encoder(),
         )
         more: dict[str, Any] = {"checkpoint_every_sec": 1} if job.variant == "checkpoints" else {}
         self.loader = get_savable_loader(
@@ -123,17 +143,23 @@ class Loader(Peer):
     def columns(self, batch: Any) -> list[Any]:
         if "data" in batch:
             return [batch["data"].numpy()]
+        if "values" in batch:
+            return [batch["values"].numpy()]
         columns = [batch[name] for name in self.names]
         return [c.numpy() if isinstance(c, torch.Tensor) else c for c in columns]
 
     def count(self, batch: Any) -> int:
         if "data" in batch:
             return len(batch["sizes"]) // batch["parts"]
+        if "values" in batch:
+            return len(batch["offsets"]) - 1
         return len(batch[self.names[0]])
 
     def samples(self, batch: Any) -> list[list[Any]]:
         if self.job.work == "decoded":
             return channels_last(batch["jpg"].numpy())
+        if "values" in batch:
+            return token_rows(batch["values"].numpy(), batch["offsets"])
         if "data" not in batch:
             return super().samples(batch)
         parts = iter(split(batch["data"].numpy(), batch["sizes"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import pathlib
 from typing import Any, Iterator
 
@@ -19,6 +20,7 @@ class Job:
     "identity": text, through a Python function that returns each sample as it is.
     "arrays": text, through one that makes two NumPy arrays of each sample.
     "tensors": two tensors per sample, stacked.
+    "tokens": the tokens of text, int32, by Hugging Face's tokenizers in a Python function.
     """
 
     loader: str
@@ -31,12 +33,22 @@ class Job:
 
     @property
     def spec(self) -> python_data.DataSet:
-        kinds = {"decoded": "image", "identity": "text", "arrays": "text"}
+        kinds = {"decoded": "image", "identity": "text", "arrays": "text", "tokens": "words"}
         return python_data.data_set_of(kinds.get(self.work, self.work), self.samples)
 
     @property
     def folder(self) -> pathlib.Path:
         return self.spec.folder(pathlib.Path(self.data))
+
+    def tokenizer(self) -> Any:
+        """The tokenizer of "tokens". It may use threads, also in workers: a fork that has used them
+        would otherwise do without."""
+        os.environ["TOKENIZERS_PARALLELISM"] = "true"
+        import tokenizers
+
+        return tokenizers.Tokenizer.from_file(
+            str(python_data.tokenizer_path(pathlib.Path(self.data)))
+        )
 
     def index(self) -> dict[str, Any]:
         """Where each sample is stored (python_data.index_of)."""
@@ -128,6 +140,12 @@ def split(buffer: Any, sizes: Any) -> list[bytes]:
         parts.append(bytes(data[place : place + int(size)]))
         place += int(size)
     return parts
+
+
+def token_rows(values: Any, offsets: Any) -> list[list[Any]]:
+    """The tokens of each sample of a ragged batch."""
+    ends = [int(offset) for offset in offsets]
+    return [[values[begin:end].tobytes()] for begin, end in zip(ends, ends[1:])]
 
 
 def channels_last(pictures: Any) -> list[list[Any]]:

@@ -28,7 +28,8 @@ class AVData:
     Attributes:
         video_clips: uint8 RGB frames of shape (frames, 3, height, width).
         video_timestamps: (begin, end) of each video clip in seconds.
-        audio_clips: Samples of shape (channels, samples), with the file's sample rate and type.
+        audio_clips: Samples of shape (channels, samples), with the file's sample rate and type
+            unless the decoder resamples.
         audio_timestamps: (begin, end) of each audio clip in seconds.
     """
 
@@ -48,12 +49,18 @@ class AVDecoder:
     Args:
         stream: bytes, or a file opened in binary mode, which the first call reads whole.
         suppress_warnings: Accepted without effect.
+        audio_sample_rate: Resample clips to this many samples per second, as float32 with 1 for
+            full scale. A clip is cut first: numbers of samples are those of the file. None leaves
+            the rate and the format of the file.
     """
 
     @checks_options
-    def __init__(self, stream: Any, suppress_warnings: bool = False) -> None:
+    def __init__(
+        self, stream: Any, suppress_warnings: bool = False, audio_sample_rate: int | None = None
+    ) -> None:
         self.stream = stream
         self.suppress_warnings = suppress_warnings
+        self.audio_sample_rate = audio_sample_rate
         self._native: _core.AvFile | None = None
 
     def _data(self) -> Any:
@@ -67,7 +74,7 @@ class AVDecoder:
 
     def _file(self) -> _core.AvFile:
         if self._native is None:
-            self._native = _core.AvFile(self._data())
+            self._native = _core.AvFile(self._data(), self.audio_sample_rate)
         return self._native
 
     def get_video_clips(
@@ -172,7 +179,9 @@ class AVDecoder:
         return self._file().audio_duration() if duration is None else duration
 
     def get_audio_samples_per_second(self) -> int:
-        return self._file().audio_sample_rate()
+        """Returns the sample rate of clips."""
+        rate = self.audio_sample_rate
+        return self._file().audio_sample_rate() if rate is None else rate
 
     def get_metadata(
         self,
@@ -211,7 +220,7 @@ class AVDecoder:
     def __reduce_ex__(self, protocol: Any) -> Any:
         data = self._data()
         packed = pickle.PickleBuffer(data) if protocol >= 5 else bytes(data)
-        return AVDecoder, (packed, self.suppress_warnings)
+        return AVDecoder, (packed, self.suppress_warnings, self.audio_sample_rate)
 
 
 @checks_options

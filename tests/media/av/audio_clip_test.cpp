@@ -1,11 +1,16 @@
 // Samples equal those that the program ffmpeg decodes (make_vectors.py).
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
+#include <numbers>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "io/error.h"
+#include "media/av/resample.h"
 #include "tests/media/av/av_files.h"
 #include "tests/media/av/expected.h"
 
@@ -190,4 +195,73 @@ TEST_CASE("video and sound come together", "[media][av]") {
   CHECK(clip.audio->samples.shape.at(1) == 22528);
   CHECK_FALSE(sound_of("mono.mp3").video_with_audio(std::nullopt, memory).video.has_value());
   CHECK_FALSE(sound_of("vp8.webm").video_with_audio(std::nullopt, memory).audio.has_value());
+}
+
+namespace {
+
+// A sine of 440 Hz in one channel.
+energon::Tensor sine(int rate, std::int64_t samples) {
+  energon::NewTensor made =
+      energon::new_tensor(DType::kInt16, {1, samples}, energon::heap_memory());
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const double turn = 2 * std::numbers::pi * 440 * static_cast<double>(i) / rate;
+    const auto level = static_cast<std::int16_t>(std::lround(16384 * std::sin(turn)));
+    std::memcpy(made.bytes.data() + 2 * i, &level, sizeof(level));
+  }
+  return std::move(made.tensor);
+}
+
+std::vector<float> floats_of(const energon::Tensor& tensor) {
+  std::vector<float> values(tensor.data.view.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.data.view.data(), tensor.data.view.size());
+  return values;
+}
+
+energon::Tensor resample(const energon::Tensor& sound, int from, int to) {
+  return energon::resampled(sound, from, to, {}, energon::heap_memory());
+}
+
+}  // namespace
+
+// python/tests/test_av.py compares every sample with a filter in NumPy.
+TEST_CASE("a resampled sine is the sine of the other rate", "[media][av]") {
+  for (const auto& [from, to] : {std::pair(44100, 16000), std::pair(16000, 44100)}) {
+    CAPTURE(from, to);
+    const energon::Tensor made = resample(sine(from, 2001), from, to);
+    CHECK(made.dtype == DType::kFloat32);
+    const std::vector<float> values = floats_of(made);
+    REQUIRE(std::ssize(values) == (std::int64_t{2001} * to + from - 1) / from);
+    for (std::size_t i = 100; i + 100 < values.size(); ++i) {
+      const double turn = 2 * std::numbers::pi * 440 * static_cast<double>(i) / to;
+      REQUIRE(values[i] == Approx(std::sin(turn) / 2).margin(0.003));
+    }
+  }
+}
+
+TEST_CASE("resampling refuses impossible rates and keeps limits", "[media][av]") {
+  const std::vector<float> same = floats_of(resample(sine(8000, 5), 8000, 8000));
+  CHECK(same[1] == Approx(std::sin(2 * std::numbers::pi * 440 / 8000) / 2).margin(1e-4));
+  const energon::Tensor sound = sine(8000, 100);
+  for (const int rate : {0, -1, energon::kMaxSampleRate + 1}) {
+    CHECK_THROWS_WITH(resample(sound, 8000, rate), Catch::Contains("expected 1 to 768000"));
+    CHECK_THROWS_WITH(resample(sound, rate, 8000), Catch::Contains("cannot be resampled"));
+  }
+  CHECK_THROWS_WITH(
+      energon::resampled(sound, 8000, 16000, {.max_bytes = 799}, energon::heap_memory()),
+      Catch::Contains("the resampled sound"));
+  CHECK(resample(sine(8000, 0), 8000, 16000).shape == std::vector<std::int64_t>{1, 0});
+}
+
+TEST_CASE("clips of a decoder have its sample rate, at the same times", "[media][av]") {
+  energon::HeapBufferPool memory;
+  AvDecoder plain = sound_of("mono.wav");
+  AvDecoder decoder(av_bytes(av_file("mono.wav")), {.audio_sample_rate = 16000});
+  const AudioClip original = plain.audio(memory);
+  const AudioClip clip = decoder.audio(memory);
+  CHECK(clip.sample_rate == 16000);
+  CHECK(clip.begin_seconds == original.begin_seconds);
+  CHECK(clip.end_seconds == original.end_seconds);
+  CHECK(clip.samples.data.text() ==
+        resample(original.samples, original.sample_rate, 16000).data.text());
+  CHECK(decoder.audio_sample_rate() == original.sample_rate);  // metadata are those of the file
 }

@@ -10,10 +10,14 @@
 #include "energon/order/worker_config.h"
 #include "energon/sample/restore_key.h"
 #include "energon/stage/call_context.h"
+#include "io/file.h"
+#include "media/tokens/tokenizer.h"
 #include "media/transform/image_transform.h"
 #include "tests/support/error_of.h"
 #include "tests/support/tar_builder.h"
 #include "tests/wrappers/typed_dataset.h"
+#include "wrappers/batching/image_buckets.h"
+#include "wrappers/batching/ragged_batch.h"
 #include "wrappers/recipe/order_pipeline.h"
 #include "wrappers/recipe/pipeline.h"
 #include "wrappers/types/typed_structs.h"
@@ -297,4 +301,59 @@ TEST_CASE("a decoder transforms images with the random numbers of their sample",
     sums.push_back(sum);
   }
   CHECK(sums == std::vector<std::uint64_t>{1706592, 641928, 1244472});
+}
+
+namespace {
+
+// Depends on all bytes and their places.
+std::uint64_t weighted_sum(const energon::Tensor& tensor) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < tensor.data.view.size(); ++i) {
+    sum += (i + 1) * std::to_integer<std::uint64_t>(tensor.data.view[i]);
+  }
+  return sum;
+}
+
+}  // namespace
+
+// python/tests/test_native_functions.py expects the same numbers.
+TEST_CASE("tokens, image buckets and ragged batches of a pipeline", "[wrappers][sentencepiece]") {
+  const std::string data = std::string(ENERGON_SOURCE_DIR) + "/tests/media/";
+  const TempDir folder;
+  energon::testing::TarBuilder tar;
+  for (int i = 0; i < 6; ++i) {
+    const std::string key = std::to_string(i);
+    tar.file(key + ".jpg",
+             energon::read_file(data + "image/data/" + (i % 2 == 0 ? "420.jpg" : "exif6.jpg")));
+    tar.file(key + ".txt", "a dog runs in the park " + key);
+  }
+  folder.write("data-0.tar", tar.end().text());
+  const energon::ImageBuckets buckets({.sizes = {{24, 24}, {32, 20}, {20, 32}},
+                                       .crop = energon::BucketCrop::kRandom,
+                                       .image = {.format = {.dtype = energon::DType::kUInt8}},
+                                       .more_steps = {energon::RandomHorizontalFlip{}}});
+  ValOptions options{.batch_size = 2};
+  options.task_encoder.decoder = energon::SampleDecoderOptions{.image = ""};
+  options.task_encoder.tokenizer = energon::TokenizeOptions{
+      .tokenizer = energon::open_sentencepiece(
+          data + "tokens/data/unigram.model",
+          {.add_end = true, .sampling = {{.candidates = 8, .alpha = 0.2}}}),
+      .max_length = 12};
+  options.task_encoder.encode_sample = buckets.fit("jpg");
+  options.task_encoder.batch_group_criterion = buckets.group_by("jpg");
+  options.task_encoder.batch = energon::ragged_fields({.fields = {"tokens"}});
+  std::vector<std::string> keys;
+  std::vector<std::uint64_t> sums;
+  for (const Sample& batch : all_of(energon::val_dataset(folder.path(), {}, options))) {
+    const auto ragged = energon::Ragged::from(batch.at("tokens"));
+    for (const auto& key : batch.keys.strings()) {
+      keys.push_back(key);
+    }
+    sums.push_back(weighted_sum(batch.tensor("jpg")));
+    sums.push_back(weighted_sum(ragged.values));
+    sums.push_back(weighted_sum(ragged.offsets));
+  }
+  CHECK(keys == std::vector<std::string>{"0", "2", "1", "3", "4", "5"});
+  CHECK(sums == std::vector<std::uint64_t>{669579877, 31591, 516, 826015944, 35683, 516, 164468862,
+                                           10411, 108, 195561252, 7146, 108});
 }
