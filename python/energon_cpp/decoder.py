@@ -12,7 +12,7 @@ from . import _core
 from ._explained_options import checks_fields
 
 if TYPE_CHECKING:
-    from .transforms import Transform
+    from .transforms import LogMel, Transform, Waveform
 
 
 class FileStoreDecoder(abc.ABC):
@@ -43,6 +43,8 @@ class SampleDecoder(FileStoreDecoder):
             means all parts.
         transform: Transforms of images, from energon_cpp.transforms. Images with 16 bits become
             8-bit. Gray images with channels last have the shape (H, W, 1).
+        sound_transform: Waveform or LogMel of energon_cpp.transforms for parts with sound (wav,
+            flac, mp3, ogg, aac, m4a), whatever av_decode says.
     """
 
     image_decode: str | None = "torchrgb"
@@ -51,8 +53,17 @@ class SampleDecoder(FileStoreDecoder):
     guess_content: bool = False
     parts: tuple[str, ...] | None = None
     transform: Transform | Sequence[Transform] | None = None
+    sound_transform: Waveform | LogMel | None = None
 
     def __post_init__(self) -> None:
+        if self.sound_transform is not None:
+            from .transforms import SoundTransform  # takes long
+
+            if not isinstance(self.sound_transform, SoundTransform):
+                raise TypeError(
+                    f"sound_transform must be Waveform or LogMel of energon_cpp.transforms, not "
+                    f"{self.sound_transform!r}; call functions of other libraries in encode_sample"
+                )
         if self.transform is None:
             return
         from .transforms import list_of, native_options  # takes long
@@ -82,6 +93,9 @@ class SampleDecoder(FileStoreDecoder):
         transform = values.pop("transform")
         if transform is not None:
             values["transform"] = [repr(one) for one in transform]
+        sound = values.pop("sound_transform")
+        if sound is not None:
+            values["sound_transform"] = repr(sound)
         return values
 
     def _native(self) -> _core.PartDecoder:
@@ -90,6 +104,8 @@ class SampleDecoder(FileStoreDecoder):
     def _av(self, fname: str, decoded: Any) -> Any:
         """Wraps bytes of sound and video in an AVDecoder."""
         if self.av_decode != "AVDecoder" or not _core.is_av_name(fname):
+            return decoded
+        if self.sound_transform is not None and _core.is_sound_name(fname):
             return decoded
         from .av import AVDecoder
 
@@ -108,6 +124,7 @@ class SampleDecoder(FileStoreDecoder):
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
             **self._transform_options(),
+            **({} if self.sound_transform is None else self.sound_transform._options()),
         }
 
     def _transform_options(self) -> dict[str, Any]:
