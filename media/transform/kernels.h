@@ -37,7 +37,6 @@ struct MelPlan {
 
   std::int64_t fft = 0;
   std::int64_t hop = 0;
-  std::int64_t frames = 0;  ///< at most
   std::vector<float> window;
   std::vector<Stage> stages;
   std::vector<float> real_twiddles;  ///< (fft / 4 + 1, 2)

@@ -250,7 +250,6 @@ MelPlan make_plan(const LogMelOptions& options, int sample_rate) {
   MelPlan plan;
   plan.fft = options.fft;
   plan.hop = options.hop;
-  plan.frames = options.seconds * sample_rate / options.hop;
   for (std::int64_t i = 0; i < options.fft; ++i) {
     const double angle =
         2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(options.fft);

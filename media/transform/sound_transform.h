@@ -41,8 +41,8 @@ std::vector<float> resampled(std::span<const float> samples, int from_rate, int 
 ///
 /// A frame begins every `hop` samples. It is the power spectrum of `fft` samples around that place
 /// under a Hann window, with the sound mirrored at both ends. Powers are summed by triangular
-/// filters of the Slaney scale from 0 to 8000 Hz. Of their logarithms to base 10, those that are
-/// more than 8 below the largest are raised to it; then x becomes (x + 4) / 4.
+/// filters of the Slaney scale from 0 to 8000 Hz. Their logarithms x to base 10 are raised to at
+/// least the largest one minus 8, then they become (x + 4) / 4.
 struct LogMelOptions {
   std::int64_t mels = 80;     ///< filters: 80, or 128 for Whisper large-v3
   std::int64_t hop = 160;     ///< samples from one frame to the next
