@@ -32,7 +32,7 @@ folders=(
   "media|io energon/sample"
   "media/data|io io/tar energon/sample media"
   "media/image|io energon/sample media"
-  "media/av|io energon/sample media"
+  "media/av|io energon/sample media media/transform"
   "media/transform|io energon/sample energon/stage media media/image"
   "media/decode|io energon/sample energon/stage media media/data media/image media/av media/transform"
   "media/metadata|io io/tar io/index io/dataset io/prepare energon/sample media media/image media/av"

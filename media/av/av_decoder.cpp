@@ -15,8 +15,8 @@
 
 #include "io/error.h"
 #include "media/av/audio_reader.h"
-#include "media/av/resample.h"
 #include "media/av/video_reader.h"
+#include "media/transform/sound_transform.h"
 
 namespace energon {
 

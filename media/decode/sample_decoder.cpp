@@ -111,6 +111,13 @@ char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
+// The text after the last dot, or all of it, in lower case.
+std::string lower_extension(std::string_view part) {
+  std::string suffix(part.substr(part.rfind('.') + 1));
+  std::ranges::transform(suffix, suffix.begin(), lower);
+  return suffix;
+}
+
 }  // namespace
 
 std::string_view to_string(ContentKind kind) {
@@ -121,9 +128,7 @@ std::string_view to_string(ContentKind kind) {
 }
 
 std::optional<ContentKind> content_kind_of_name(std::string_view part) {
-  std::string suffix(part.substr(part.rfind('.') + 1));
-  std::ranges::transform(suffix, suffix.begin(), lower);
-  const auto* const found = std::ranges::find(kNames, suffix, &Named::first);
+  const auto* const found = std::ranges::find(kNames, lower_extension(part), &Named::first);
   return found == kNames.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -131,6 +136,11 @@ std::optional<ContentKind> content_kind_of_bytes(ByteView content) {
   const auto* const found = std::ranges::find_if(
       kSignatures, [content](const Signature& signature) { return has(content, signature); });
   return found == kSignatures.end() ? std::nullopt : std::optional(found->kind);
+}
+
+bool is_sound_name(std::string_view part) {
+  constexpr std::array kSounds = {"wav"sv, "flac"sv, "mp3"sv, "ogg"sv, "aac"sv, "m4a"sv};
+  return std::ranges::find(kSounds, lower_extension(part)) != kSounds.end();
 }
 
 std::optional<std::string_view> name_inside_gzip(std::string_view part) {
@@ -168,7 +178,7 @@ class SampleDecoder::Transform {
   Transform(ImageTransform transform, TransformedImageOptions options)
       : original_(std::move(transform)), options_(options), reused_(original_) {}
 
-  Tensor decode(ByteView encoded, BufferAllocator& memory, CallRng* rng) const {
+  Value decode(ByteView encoded, BufferAllocator& memory, CallRng* rng) const {
     if (rng == nullptr && original_.is_random()) {
       throw Error(ErrorCode::kInvalidArgument,
                   "the transform draws random numbers: pass a CallRng to decode_part()");
@@ -177,13 +187,13 @@ class SampleDecoder::Transform {
     CallRng& numbers = rng != nullptr ? *rng : unused;
     if (is_busy_.test_and_set(std::memory_order_acquire)) {
       ImageTransform own = original_;
-      return decode_transformed(encoded, own, numbers, memory, options_);
+      return decode_transformed_value(encoded, own, numbers, memory, options_);
     }
     struct Release {
       std::atomic_flag& flag;
       ~Release() { flag.clear(std::memory_order_release); }
     } const release{is_busy_};
-    return decode_transformed(encoded, reused_, numbers, memory, options_);
+    return decode_transformed_value(encoded, reused_, numbers, memory, options_);
   }
 
  private:
@@ -212,8 +222,9 @@ std::optional<ContentKind> SampleDecoder::kind_of(std::string_view name, ByteVie
   if (!kind && options_.guess_content) {
     kind = content_kind_of_bytes(content);
   }
-  const bool stays = (kind == ContentKind::kImage && !image_) ||
-                     (kind == ContentKind::kAv && options_.av == AvMode::kBytes);
+  const bool stays =
+      (kind == ContentKind::kImage && !image_) ||
+      (kind == ContentKind::kAv && options_.av == AvMode::kBytes && !transforms_sound(name));
   return stays ? std::nullopt : kind;
 }
 
@@ -227,6 +238,9 @@ Value SampleDecoder::decode_part(std::string_view name, const SharedBytes& part,
       return decode_part(*inside, expand_gzip(part.view, options_.limits, memory), memory, rng);
     }
     const std::optional<ContentKind> kind = kind_of(name, part.view);
+    if (kind == ContentKind::kAv && transforms_sound(name)) {
+      return decode_sound(part, memory);
+    }
     return kind ? decode_content(*kind, part, memory, rng) : Value(part);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("part '{}': {}", printable(name), error.message()),
@@ -272,6 +286,28 @@ Value SampleDecoder::decode_av(const SharedBytes& part, BufferAllocator& memory)
     fields.emplace_back("audio_sample_rate", std::int64_t{all.audio->sample_rate});
   }
   return fields;
+}
+
+bool SampleDecoder::transforms_sound(std::string_view name) const {
+  return options_.sound_transform && is_sound_name(name);
+}
+
+Tensor SampleDecoder::decode_sound(const SharedBytes& part, BufferAllocator& memory) const {
+  AvDecoder decoder(part, {.limits = options_.limits});
+  const SoundTransform& transform = *options_.sound_transform;
+  const int rate = decoder.audio_sample_rate();  // throws if there is no sound
+  const std::optional<std::int64_t> needed = transform.needed_samples(rate);
+  if (!needed) {
+    const AudioClip all = decoder.audio(heap_memory());
+    return transform.run(all.samples, all.sample_rate, memory);
+  }
+  const ClipRange range = {.begin = 0, .end = static_cast<double>(*needed - 1)};
+  const std::vector<std::optional<AudioClip>> clips =
+      decoder.audio_clips({&range, 1}, AudioUnit::kSamples, heap_memory());
+  if (!clips[0]) {
+    throw Error(ErrorCode::kCorruptData, "the sound has no samples");
+  }
+  return transform.run(clips[0]->samples, clips[0]->sample_rate, memory);
 }
 
 Value SampleDecoder::decode_content(ContentKind kind, const SharedBytes& part,

@@ -19,6 +19,7 @@
 #include "media/decode_limits.h"
 #include "media/image/image_decoder.h"
 #include "media/transform/image_transform.h"
+#include "media/transform/sound_transform.h"
 
 namespace energon {
 
@@ -52,6 +53,10 @@ std::optional<ContentKind> content_kind_of_name(std::string_view part);
 /// numbers, JSON, MessagePack and CBOR have no signature.
 std::optional<ContentKind> content_kind_of_bytes(ByteView content);
 
+/// Whether content_kind_of_name() is kAv for a format of sound without video: wav, flac, mp3, ogg,
+/// aac, m4a.
+bool is_sound_name(std::string_view part);
+
 /// `part` without its suffix ".gz", or nullopt if it has no such suffix.
 std::optional<std::string_view> name_inside_gzip(std::string_view part);
 
@@ -70,14 +75,17 @@ enum class AvMode : std::uint8_t {
 struct SampleDecoderOptions {
   /// The image mode (image_mode_names()). An empty string keeps the bytes of images.
   std::string image = "torchrgb";
-  /// Images become the tensors of this transform (decode_transformed()) instead of those of the
-  /// image mode. 16-bit images become 8-bit.
+  /// Images become the values of this transform (decode_transformed_value()) instead of those of
+  /// the image mode. 16-bit images become 8-bit.
   std::optional<ImageTransform> transform = std::nullopt;
   /// Applies the EXIF orientation. That of TIFFs is always applied.
   bool apply_orientation = false;
   AvMode av = AvMode::kBytes;
   /// AvDecoderOptions::audio_sample_rate for AvMode::kTensors.
   std::optional<int> audio_sample_rate = std::nullopt;
+  /// Parts whose names are those of sound (is_sound_name()) become the tensors of this transform,
+  /// whatever `av` says. Only the samples that it needs are decoded.
+  std::optional<SoundTransform> sound_transform = std::nullopt;
   /// Keep the bytes of every part.
   bool leaves_bytes = false;
   /// Decode parts with unknown names by their first bytes.
@@ -122,6 +130,8 @@ class SampleDecoder {
   bool is_wanted(std::string_view name) const;
   Value decode_content(ContentKind kind, const SharedBytes& part, BufferAllocator& memory,
                        CallRng* rng) const;
+  bool transforms_sound(std::string_view name) const;
+  Tensor decode_sound(const SharedBytes& part, BufferAllocator& memory) const;
   Value decode_av(const SharedBytes& part, BufferAllocator& memory) const;
 
   SampleDecoderOptions options_;

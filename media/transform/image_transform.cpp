@@ -1,7 +1,9 @@
 #include "media/transform/image_transform.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -25,6 +27,7 @@ struct DrawnSteps {
 
   AffineSteps geometry;
   std::vector<std::variant<JitterDraw, Gray>> colors = {};
+  std::optional<AffineSteps> thumbnail = std::nullopt;  // the last tile
 };
 
 namespace {
@@ -36,6 +39,8 @@ struct StepCases : Functions... {
 
 template <class... Functions>
 StepCases(Functions...) -> StepCases<Functions...>;
+
+constexpr std::int64_t kMostPatchNumber = 4096;
 
 bool is_color(const ImageStep& step) {
   return std::holds_alternative<ColorJitter>(step) || std::holds_alternative<RandomGray>(step);
@@ -145,6 +150,73 @@ void validate_steps(const std::vector<ImageStep>& steps, int channels) {
   }
 }
 
+// Ends the geometry with the size that the layout needs.
+ImageGrid apply_layout(const ImageLayout& layout, DrawnSteps& drawn) {
+  AffineSteps& image = drawn.geometry;
+  const ImageSize size = {.width = image.width(), .height = image.height()};
+  if (const auto* patches = std::get_if<PatchLayout>(&layout)) {
+    const ImageSize fits = smart_resize(size, patches->patch * patches->merge, patches->min_pixels,
+                                        patches->max_pixels);
+    image.resize(fits.width, fits.height);
+    return {.rows = fits.height / patches->patch, .columns = fits.width / patches->patch};
+  }
+  if (const auto* tiles = std::get_if<TileLayout>(&layout)) {
+    const ImageGrid grid = tile_grid(size, *tiles);
+    if (tiles->thumbnail && grid.rows * grid.columns > 1) {
+      drawn.thumbnail = image;
+      drawn.thumbnail->resize(tiles->width, tiles->height);
+    }
+    image.resize(grid.columns * tiles->width, grid.rows * tiles->height);
+    return grid;
+  }
+  return {};
+}
+
+void validate_layout(const ImageTransformOptions& options) {
+  if (const auto* patches = std::get_if<PatchLayout>(&options.layout)) {
+    for (const std::int64_t number : {patches->patch, patches->temporal, patches->merge}) {
+      if (number < 1 || number > kMostPatchNumber) {
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("patches of {0} x {0} pixels, {1} frames, merged {2} x {2}: each "
+                        "must be from 1 to {3}",
+                        patches->patch, patches->temporal, patches->merge, kMostPatchNumber));
+      }
+    }
+  }
+  if (!std::holds_alternative<WholeLayout>(options.layout) && !options.format.channels_first) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "patches and tiles have channels first, but OutputFormat::channels_first is false "
+                "(image modes such as 'torchrgb' have channels first)");
+  }
+}
+
+// The smallest box that contains both; an empty box is in any other.
+PixelBox united(const PixelBox& a, const PixelBox& b) {
+  if (a.width < 1 || a.height < 1 || b.width < 1 || b.height < 1) {
+    return a.width < 1 || a.height < 1 ? b : a;
+  }
+  const std::int64_t x = std::min(a.x, b.x);
+  const std::int64_t y = std::min(a.y, b.y);
+  return {.x = x,
+          .y = y,
+          .width = std::max(a.x + a.width, b.x + b.width) - x,
+          .height = std::max(a.y + a.height, b.y + b.height) - y};
+}
+
+// The place of `box`, a part of `whole`, where `place` is that of `whole`.
+FractionalBox place_of(const PixelBox& box, const PixelBox& whole, const FractionalBox& place) {
+  if (box == whole || box.width < 1 || box.height < 1) {
+    return place;
+  }
+  const double across = place.width / static_cast<double>(whole.width);
+  const double down = place.height / static_cast<double>(whole.height);
+  return {.x = place.x + static_cast<double>(box.x - whole.x) * across,
+          .y = place.y + static_cast<double>(box.y - whole.y) * down,
+          .width = static_cast<double>(box.width) * across,
+          .height = static_cast<double>(box.height) * down};
+}
+
 // The side to which the box is decoded, so that it is not smaller than the result.
 std::int64_t least_side(std::int64_t side, double shrink, double margin) {
   const double least = std::ceil(static_cast<double>(side) / std::max(shrink, 1.0) * margin);
@@ -167,6 +239,7 @@ ImageTransform::ImageTransform(std::vector<ImageStep> steps, ImageTransformOptio
       options_(options),
       work_(std::make_unique<Work>(Work{Normalizer(options.format, options.channels)})) {
   validate_steps(steps_, options_.channels);
+  validate_layout(options_);
   if (!(options_.decode_margin >= 1)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("ImageTransformOptions::decode_margin of {}: must be at least 1",
@@ -208,7 +281,16 @@ TensorSpec ImageTransform::output(std::int64_t width, std::int64_t height) const
 
 TensorSpec ImageTransform::output(const ImagePlan& plan) const {
   const AffineSteps& geometry = plan.steps->geometry;
-  return output_spec(options_.format, geometry.width(), geometry.height(), options_.channels);
+  TensorSpec spec =
+      output_spec(options_.format, geometry.width(), geometry.height(), options_.channels);
+  const std::int64_t parts = plan.grid.rows * plan.grid.columns;
+  if (const auto* patches = std::get_if<PatchLayout>(&options_.layout)) {
+    spec.shape = {parts, options_.channels * patches->temporal * patches->patch * patches->patch};
+  } else if (const auto* tiles = std::get_if<TileLayout>(&options_.layout)) {
+    spec.shape = {parts + (plan.steps->thumbnail ? 1 : 0), options_.channels, tiles->height,
+                  tiles->width};
+  }
+  return spec;
 }
 
 ImagePlan ImageTransform::plan(std::int64_t width, std::int64_t height, CallRng& rng) const {
@@ -217,7 +299,11 @@ ImagePlan ImageTransform::plan(std::int64_t width, std::int64_t height, CallRng&
     draw_step(step, *drawn, rng);
   }
   ImagePlan plan;
+  plan.grid = apply_layout(options_.layout, *drawn);
   plan.box = drawn->geometry.needed_box(options_.filter);
+  if (drawn->thumbnail) {
+    plan.box = united(plan.box, drawn->thumbnail->needed_box(options_.filter));
+  }
   if (plan.box.width < 1 || plan.box.height < 1) {
     plan.box = {.width = 1, .height = 1};
   }
@@ -247,32 +333,57 @@ void ImageTransform::run_planned(const ImagePlan& plan, const ImageView& image,
                             "(ImageTransformOptions::channels)",
                             image.channels, to_string(image.dtype), options_.channels));
   }
-  const std::int64_t width = plan.steps->geometry.width();
-  const std::int64_t height = plan.steps->geometry.height();
-  const TensorSpec spec = output_spec(options_.format, width, height, image.channels);
+  const TensorSpec spec = output(plan);
   if (to.size() != tensor_bytes(spec.dtype, spec.shape)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the tensor needs {} bytes, but the memory for it has {}",
                             tensor_bytes(spec.dtype, spec.shape), to.size()));
   }
-  const bool has_levels = options_.format.dtype == DType::kUInt8 && !options_.format.channels_first;
-  std::span<std::byte> levels = to;
-  if (!has_levels) {
-    work_->levels.resize(static_cast<std::size_t>(width * height * image.channels));
-    levels = work_->levels;
+  if (options_.format.dtype == DType::kUInt8 && !options_.format.channels_first) {
+    draw(plan, plan.steps->geometry, image, place, to);
+    return;
   }
-  draw_affine(image, place, plan.steps->geometry,
+  const ImageView drawn = draw_levels(plan, plan.steps->geometry, image, place);
+  if (const auto* patches = std::get_if<PatchLayout>(&options_.layout)) {
+    work_->normalizer.run_patches(drawn, *patches, to);
+  } else if (const auto* tiles = std::get_if<TileLayout>(&options_.layout)) {
+    const std::size_t bytes = to.size() / static_cast<std::size_t>(spec.shape[0]);
+    for (std::int64_t i = 0; i < plan.grid.rows * plan.grid.columns; ++i, to = to.subspan(bytes)) {
+      const PixelBox tile = {.x = i % plan.grid.columns * tiles->width,
+                             .y = i / plan.grid.columns * tiles->height,
+                             .width = tiles->width,
+                             .height = tiles->height};
+      work_->normalizer.run(crop(drawn, tile), to.first(bytes));
+    }
+    if (plan.steps->thumbnail) {
+      work_->normalizer.run(draw_levels(plan, *plan.steps->thumbnail, image, place), to);
+    }
+  } else {
+    work_->normalizer.run(drawn, to);
+  }
+}
+
+// Writes the levels of `geometry`, one of those of the plan, to `to`.
+void ImageTransform::draw(const ImagePlan& plan, const AffineSteps& geometry,
+                          const ImageView& image, const FractionalBox& place,
+                          std::span<std::byte> to) {
+  draw_affine(image, place_of(geometry.needed_box(options_.filter), plan.box, place), geometry,
               {.filter = options_.filter, .antialias = options_.antialias, .fill = options_.fill},
-              work_->scratch, levels);
+              work_->scratch, to);
   for (const auto& color : plan.steps->colors) {
-    std::visit(
-        StepCases{[&](const JitterDraw& drawn) { apply_jitter(drawn, levels, image.channels); },
-                  [&](const DrawnSteps::Gray&) { make_gray(levels, image.channels); }},
-        color);
+    std::visit(StepCases{[&](const JitterDraw& drawn) { apply_jitter(drawn, to, image.channels); },
+                         [&](const DrawnSteps::Gray&) { make_gray(to, image.channels); }},
+               color);
   }
-  if (!has_levels) {
-    work_->normalizer.run(image_view(levels, width, height, image.channels), to);
-  }
+}
+
+// The same, in memory of this object until the next call.
+ImageView ImageTransform::draw_levels(const ImagePlan& plan, const AffineSteps& geometry,
+                                      const ImageView& image, const FractionalBox& place) {
+  work_->levels.resize(
+      static_cast<std::size_t>(geometry.width() * geometry.height() * image.channels));
+  draw(plan, geometry, image, place, work_->levels);
+  return image_view(work_->levels, geometry.width(), geometry.height(), image.channels);
 }
 
 // --- Encoded images ---
@@ -297,8 +408,11 @@ ImageChannels channels_of(int count) {
 
 }  // namespace
 
-Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
-                          BufferAllocator& memory, const TransformedImageOptions& options) {
+namespace {
+
+std::pair<Tensor, ImageGrid> decode_with_grid(ByteView encoded, ImageTransform& transform,
+                                              CallRng& rng, BufferAllocator& memory,
+                                              const TransformedImageOptions& options) {
   const ImageChannels channels = channels_of(transform.channels());
   EncodedImage image(encoded, options.limits);
   const auto [width, height] = decoded_size(image.info(), options.apply_orientation);
@@ -312,7 +426,29 @@ Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& 
   transform.run_planned(
       plan, image_view(region.pixels.bytes, region.width, region.height, region.channels),
       region.box, result.bytes);
-  return std::move(result.tensor);
+  return {std::move(result.tensor), plan.grid};
+}
+
+}  // namespace
+
+Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
+                          BufferAllocator& memory, const TransformedImageOptions& options) {
+  return decode_with_grid(encoded, transform, rng, memory, options).first;
+}
+
+Value decode_transformed_value(ByteView encoded, ImageTransform& transform, CallRng& rng,
+                               BufferAllocator& memory, const TransformedImageOptions& options) {
+  auto [tensor, grid] = decode_with_grid(encoded, transform, rng, memory, options);
+  if (!transform.has_patches()) {
+    return std::move(tensor);
+  }
+  const std::array<std::int64_t, 3> sizes = {1, grid.rows, grid.columns};
+  NewTensor grid_thw = new_tensor(DType::kInt64, {1, 3}, memory);
+  std::memcpy(grid_thw.bytes.data(), sizes.data(), sizeof sizes);
+  Mapping result;
+  result.emplace_back("pixel_values", std::move(tensor));
+  result.emplace_back("image_grid_thw", std::move(grid_thw.tensor));
+  return result;
 }
 
 }  // namespace energon

@@ -27,6 +27,7 @@
 #include "media/decode_limits.h"
 #include "media/image/image_decoder.h"
 #include "media/tensor_decoder.h"
+#include "media/transform/image_layout.h"
 
 namespace energon {
 
@@ -186,19 +187,23 @@ struct ImageTransformOptions {
   FillColor fill = {};  ///< of borders and corners
   /// Images are decoded at least this many times larger than the result, if the decoder can shrink
   /// them. 1 is the fastest. 2 and more are closer to shrinking in one step, as Pillow's
-  /// reducing_gap.
+  /// reducing_gap. With infinity, images are decoded in their own size.
   double decode_margin = 1;
+  /// What the tensor contains after the steps. Patches and tiles need channels first.
+  ImageLayout layout = WholeLayout{};
 };
 
 // --- The transform ---
 
 struct DrawnSteps;  // in image_transform.cpp
+class AffineSteps;
 
 /// The steps with the random numbers drawn for one image.
 struct ImagePlan {
   PixelBox box;                  ///< the needed pixels of the source, at least one
   std::int64_t least_width = 0;  ///< how small `box` may be decoded
   std::int64_t least_height = 0;
+  ImageGrid grid = {};                                ///< of the patches or tiles
   std::shared_ptr<const DrawnSteps> steps = nullptr;  ///< for ImageTransform
 };
 
@@ -217,6 +222,8 @@ class ImageTransform {
 
   /// Channels of the images that the transform accepts.
   int channels() const { return options_.channels; }
+  /// Whether the layout is a PatchLayout.
+  bool has_patches() const { return std::holds_alternative<PatchLayout>(options_.layout); }
   /// Whether plan() draws random numbers.
   bool is_random() const;
 
@@ -242,6 +249,11 @@ class ImageTransform {
  private:
   struct Work;  // the numeric conversion, and memory for reuse
 
+  void draw(const ImagePlan& plan, const AffineSteps& geometry, const ImageView& image,
+            const FractionalBox& place, std::span<std::byte> to);
+  ImageView draw_levels(const ImagePlan& plan, const AffineSteps& geometry, const ImageView& image,
+                        const FractionalBox& place);
+
   std::vector<ImageStep> steps_;
   ImageTransformOptions options_;
   std::unique_ptr<Work> work_;
@@ -261,5 +273,12 @@ struct TransformedImageOptions {
 /// ImageTransform.
 Tensor decode_transformed(ByteView encoded, ImageTransform& transform, CallRng& rng,
                           BufferAllocator& memory, const TransformedImageOptions& options = {});
+
+/// The same as the value of a field: the tensor or, for a PatchLayout, a Mapping as the result of
+/// Hugging Face's processors for one image: {"pixel_values": the patches, "image_grid_thw": int64
+/// (1, 3), which are 1, the rows and the columns of patches}.
+Value decode_transformed_value(ByteView encoded, ImageTransform& transform, CallRng& rng,
+                               BufferAllocator& memory,
+                               const TransformedImageOptions& options = {});
 
 }  // namespace energon

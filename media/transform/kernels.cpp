@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "media/transform/color_kernels-inl.h"
+#include "media/transform/mel_kernels-inl.h"
 #include "media/transform/normalize_kernels-inl.h"
 #include "media/transform/resize_kernels-inl.h"
 
@@ -26,6 +27,8 @@ HWY_EXPORT(interleaved_bfloats_simd);
 HWY_EXPORT(gray_of_rgb_simd);
 HWY_EXPORT(saturate_rgb_simd);
 HWY_EXPORT(turn_hue_rgb_simd);
+HWY_EXPORT(mel_powers_simd);
+HWY_EXPORT(weighted_samples_simd);
 
 void resize_rows(const std::array<const std::uint8_t*, 4>& rows, int channels,
                  const FilterTable& table, std::int64_t width,
@@ -80,6 +83,15 @@ void saturate_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t factor) {
 
 void turn_hue_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t turn) {
   HWY_DYNAMIC_DISPATCH(turn_hue_rgb_simd)(rgb, count, turn);
+}
+
+void mel_powers(const MelPlan& plan, const float* signal, std::int64_t frames, std::int64_t row,
+                float* to, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(mel_powers_simd)(plan, signal, frames, row, to, scratch);
+}
+
+float weighted_samples(const float* samples, const float* weights, std::int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(weighted_samples_simd)(samples, weights, count);
 }
 
 }  // namespace energon::kernels

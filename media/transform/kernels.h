@@ -8,9 +8,46 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "media/transform/normalize.h"
 #include "media/transform/resize.h"
+
+namespace energon {
+
+/// The constants of a LogMelOptions.
+struct MelPlan {
+  /// Frames that are computed at once.
+  static constexpr int kMostLanes = 8;
+
+  /// A stage of the Fourier transform of fft / 2 complex numbers.
+  struct Stage {
+    std::int64_t radix;
+    std::int64_t count;             ///< transforms of `radix` values
+    std::int64_t stride;            ///< the product of the radixes before
+    std::vector<float> twiddles;    ///< (count, radix - 1, 2)
+    std::vector<float> roots = {};  ///< (radix, 2), if the radix is not 2, 4 or 5
+  };
+
+  /// The frequencies [first, first + count) of a filter.
+  struct Filter {
+    std::int32_t first;
+    std::int32_t count;
+  };
+
+  std::int64_t fft = 0;
+  std::int64_t hop = 0;
+  std::vector<float> window;
+  std::vector<Stage> stages;
+  std::vector<float> real_twiddles;  ///< (fft / 4 + 1, 2)
+  std::vector<Filter> filters;
+  std::vector<float> weights;  ///< of all filters
+
+  /// Numbers that mel_powers() needs as `scratch`.
+  std::size_t scratch() const { return static_cast<std::size_t>(3 * fft + 2) * kMostLanes; }
+};
+
+}  // namespace energon
 
 namespace energon::kernels {
 
@@ -58,6 +95,14 @@ void gray_of_rgb(const std::uint8_t* rgb, std::int64_t count, std::uint8_t* gray
 /// In place: level = gray + (level - gray) * factor / 2^14, rounded down and clamped. `factor` is
 /// in [0, 2^22].
 void saturate_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t factor);
+
+/// For each of `frames` frames, which begin every plan.hop samples at `signal`, writes the sums of
+/// the filters: (filters, frames), rows `row` apart.
+void mel_powers(const MelPlan& plan, const float* signal, std::int64_t frames, std::int64_t row,
+                float* to, float* scratch);
+
+/// The sum of samples[i] * weights[i].
+float weighted_samples(const float* samples, const float* weights, std::int64_t count);
 
 /// In place: rotates the hue by `turn` / (6 * 2^16) of the circle, 0 <= turn < 6 * 2^16.
 void turn_hue_rgb(std::uint8_t* rgb, std::int64_t count, std::int32_t turn);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -231,6 +232,53 @@ void Normalizer::run(const ImageView& image, std::span<std::byte> to, bool mirro
     run_as<Half>(image, to, mirrored);
   } else {
     run_as<std::uint8_t>(image, to, mirrored);
+  }
+}
+
+void Normalizer::run_patches(const ImageView& image, const PatchLayout& layout,
+                             std::span<std::byte> to) const {
+  check_image(image);
+  const std::int64_t block = layout.patch * layout.merge;
+  const auto element = static_cast<std::int64_t>(size_of(format_.dtype));
+  const std::int64_t bytes = image.width * image.height * channels_ * layout.temporal * element;
+  if (!format_.channels_first || image.width % block != 0 || image.height % block != 0 ||
+      std::ssize(to) != bytes) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} x {} pixels in {} bytes, channels {}: expected sides that are "
+                            "multiples of {}, {} bytes, channels first",
+                            image.width, image.height, to.size(),
+                            format_.channels_first ? "first" : "last", block, bytes));
+  }
+  const std::int64_t columns = image.width / layout.patch;
+  const std::int64_t piece = layout.patch * element;  // a row of one channel of a patch
+  const std::int64_t frame = layout.patch * piece;
+  const std::int64_t channel_bytes = layout.temporal * frame;
+  const std::int64_t patch_bytes = channels_ * channel_bytes;
+  std::vector<std::byte> row(static_cast<std::size_t>(image.width * channels_ * element));
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    run({.data = image.row(y),
+         .width = image.width,
+         .height = 1,
+         .channels = image.channels,
+         .row_bytes = image.row_bytes,
+         .dtype = image.dtype},
+        row);
+    const std::int64_t patch_row = y / layout.patch;
+    // The patches of this row: squares of `merge` patches, then rows of patches in them.
+    const std::int64_t first =
+        patch_row / layout.merge * layout.merge * columns + patch_row % layout.merge * layout.merge;
+    const std::byte* from = row.data();
+    for (int channel = 0; channel < channels_; ++channel) {
+      const std::int64_t offset = channel * channel_bytes + y % layout.patch * piece;
+      for (std::int64_t column = 0; column < columns; ++column, from += piece) {
+        const std::int64_t place =
+            first + column / layout.merge * layout.merge * layout.merge + column % layout.merge;
+        std::byte* result = to.data() + place * patch_bytes + offset;
+        for (std::int64_t copy = 0; copy < layout.temporal; ++copy, result += frame) {
+          std::memcpy(result, from, static_cast<std::size_t>(piece));
+        }
+      }
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "media/tensor_decoder.h"
+#include "media/transform/image_layout.h"
 #include "media/transform/image_transform.h"
 
 namespace energon {
@@ -47,6 +48,11 @@ class Normalizer {
   /// the image is not uint8 with these channels, or `to` does not have exactly the bytes of the
   /// tensor, or is not aligned for it.
   void run(const ImageView& image, std::span<std::byte> to, bool mirrored = false) const;
+
+  /// Writes the patches of `layout`. Throws Error (kInvalidArgument) as run(), and unless channels
+  /// come first and the sides of the image are multiples of patch * merge.
+  void run_patches(const ImageView& image, const PatchLayout& layout,
+                   std::span<std::byte> to) const;
 
  private:
   using HalfTables = std::array<std::array<std::uint16_t, 256>, kMaxImageChannels>;

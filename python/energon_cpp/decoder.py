@@ -14,7 +14,7 @@ from ._shard_paths import path_text
 from ._tensors import tensor_library
 
 if TYPE_CHECKING:
-    from .transforms import Transform
+    from .transforms import LogMel, Transform, Waveform
 
 
 class FileStoreDecoder(abc.ABC):
@@ -123,6 +123,8 @@ class SampleDecoder(FileStoreDecoder):
             8-bit. Gray images with channels last have the shape (H, W, 1).
         tokenizer: Converts texts of samples to tokens, after cookers and before encode_sample;
             decode() by hand leaves texts.
+        sound_transform: Waveform or LogMel of energon_cpp.transforms for parts with sound (wav,
+            flac, mp3, ogg, aac, m4a), whatever av_decode says.
     """
 
     image_decode: str | None = "torchrgb"
@@ -133,6 +135,7 @@ class SampleDecoder(FileStoreDecoder):
     parts: tuple[str, ...] | None = None
     transform: Transform | Sequence[Transform] | None = None
     tokenizer: SentencePieceTokenizer | None = None
+    sound_transform: Waveform | LogMel | None = None
 
     def __post_init__(self) -> None:
         if self.tokenizer is not None and not isinstance(self.tokenizer, SentencePieceTokenizer):
@@ -140,6 +143,14 @@ class SampleDecoder(FileStoreDecoder):
                 f"tokenizer must be a SentencePieceTokenizer, not a "
                 f"{type(self.tokenizer).__name__}; call other tokenizers in encode_samples"
             )
+        if self.sound_transform is not None:
+            from .transforms import SoundTransform  # takes long
+
+            if not isinstance(self.sound_transform, SoundTransform):
+                raise TypeError(
+                    f"sound_transform must be Waveform or LogMel of energon_cpp.transforms, not "
+                    f"{self.sound_transform!r}; call functions of other libraries in encode_sample"
+                )
         if self.transform is None:
             return
         from .transforms import list_of, native_options  # takes long
@@ -171,6 +182,9 @@ class SampleDecoder(FileStoreDecoder):
             values["transform"] = [repr(one) for one in transform]
         if tokenizer is not None:
             values["tokenizer"] = repr(tokenizer)
+        sound = values.pop("sound_transform")
+        if sound is not None:
+            values["sound_transform"] = repr(sound)
         return values
 
     def _native(self) -> _core.PartDecoder:
@@ -179,6 +193,8 @@ class SampleDecoder(FileStoreDecoder):
     def _av(self, fname: str, decoded: Any) -> Any:
         """Wraps bytes of sound and video in an AVDecoder."""
         if self.av_decode != "AVDecoder" or not _core.is_av_name(fname):
+            return decoded
+        if self.sound_transform is not None and _core.is_sound_name(fname):
             return decoded
         from .av import AVDecoder
 
@@ -199,6 +215,7 @@ class SampleDecoder(FileStoreDecoder):
             "guess_content": self.guess_content,
             "decode_parts": self.parts,
             **self._transform_options(),
+            **({} if self.sound_transform is None else self.sound_transform._options()),
         }
 
     def _transform_options(self) -> dict[str, Any]:

@@ -24,8 +24,8 @@ namespace energon::python {
 namespace {
 
 struct BufferObject {
-  PyObject_HEAD
-  SharedBytes bytes;    // of the bytes that follow this object, then without an owner, or of others
+  PyObject_HEAD SharedBytes
+      bytes;            // of the bytes that follow this object, then without an owner, or of others
   Py_hash_t hash = -1;  // -1 if not yet computed
   bool writable = false;
 };
@@ -77,9 +77,7 @@ PyObject* bytes_from(std::string_view text) {
   return PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-nb::object memory_of(nb::handle object) {
-  return checked(PyMemoryView_FromObject(object.ptr()));
-}
+nb::object memory_of(nb::handle object) { return checked(PyMemoryView_FromObject(object.ptr())); }
 
 PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* names) {
   Py_buffer view = {};
@@ -88,8 +86,8 @@ PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* nam
                                   &view) == 0) {
     return nullptr;
   }
-  PyObject* const made = new_copy(
-      {static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)});
+  PyObject* const made =
+      new_copy({static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)});
   PyBuffer_Release(&view);
   return made;
 }
@@ -99,13 +97,11 @@ PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* nam
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const SharedBytes& bytes = bytes_in(self);
   return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(bytes.view.data()),
-                           static_cast<Py_ssize_t>(bytes.size()),
-                           buffer_in(self)->writable ? 0 : 1, flags);
+                           static_cast<Py_ssize_t>(bytes.size()), buffer_in(self)->writable ? 0 : 1,
+                           flags);
 }
 
-Py_ssize_t size_of_buffer(PyObject* self) {
-  return static_cast<Py_ssize_t>(bytes_in(self).size());
-}
+Py_ssize_t size_of_buffer(PyObject* self) { return static_cast<Py_ssize_t>(bytes_in(self).size()); }
 
 PyObject* number_at(PyObject* self, Py_ssize_t index) {
   const std::string_view text = bytes_in(self).text();
@@ -169,9 +165,8 @@ PyObject* compare(PyObject* self, PyObject* other, int operation) {
   const std::string_view right(static_cast<const char*>(view.buf),
                                static_cast<std::size_t>(view.len));
   const bool differs_in_size = left.size() != right.size();
-  const int order = differs_in_size && (operation == Py_EQ || operation == Py_NE)
-                        ? 1
-                        : left.compare(right);
+  const int order =
+      differs_in_size && (operation == Py_EQ || operation == Py_NE) ? 1 : left.compare(right);
   PyBuffer_Release(&view);
   Py_RETURN_RICHCOMPARE(order, 0, operation);
 }
@@ -194,9 +189,8 @@ PyObject* describe(PyObject* self) {
   PyObject* const begin = bytes_from(is_whole ? text : text.substr(0, 32));
   PyObject* const shown =
       begin == nullptr ? nullptr
-      : is_whole
-          ? PyUnicode_FromFormat("Buffer(%R)", begin)
-          : PyUnicode_FromFormat("Buffer(%R..., %zd bytes)", begin, size_of_buffer(self));
+      : is_whole       ? PyUnicode_FromFormat("Buffer(%R)", begin)
+                 : PyUnicode_FromFormat("Buffer(%R..., %zd bytes)", begin, size_of_buffer(self));
   Py_XDECREF(begin);
   return shown;
 }
@@ -225,10 +219,10 @@ PyObject* is_at_edge(PyObject* self, PyObject* arguments) {
   constexpr std::size_t kMostCopied = 256;
   const char* const name = kAtEnd ? "endswith" : "startswith";
   std::string_view text = bytes_in(self).text();
-  const bool only_edge = PyTuple_GET_SIZE(arguments) == 1 && text.size() > kMostCopied &&
-                         PyBytes_Check(PyTuple_GET_ITEM(arguments, 0)) &&
-                         PyBytes_GET_SIZE(PyTuple_GET_ITEM(arguments, 0)) <=
-                             static_cast<Py_ssize_t>(kMostCopied);
+  const bool only_edge =
+      PyTuple_GET_SIZE(arguments) == 1 && text.size() > kMostCopied &&
+      PyBytes_Check(PyTuple_GET_ITEM(arguments, 0)) &&
+      PyBytes_GET_SIZE(PyTuple_GET_ITEM(arguments, 0)) <= static_cast<Py_ssize_t>(kMostCopied);
   if (only_edge) {
     text = kAtEnd ? text.substr(text.size() - kMostCopied) : text.substr(0, kMostCopied);
   }
@@ -286,15 +280,14 @@ PyCFunction method(Function* function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-PyMethodDef methods[] = {
-    {"__bytes__", as_bytes_object, METH_NOARGS, nullptr},
-    {"__reduce_ex__", reduce, METH_O, nullptr},
-    {"__copy__", copy_shallow, METH_NOARGS, nullptr},
-    {"__deepcopy__", copy_deep, METH_O, nullptr},
-    {"decode", method(decode), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"startswith", is_at_edge<false>, METH_VARARGS, nullptr},
-    {"endswith", is_at_edge<true>, METH_VARARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"__bytes__", as_bytes_object, METH_NOARGS, nullptr},
+                         {"__reduce_ex__", reduce, METH_O, nullptr},
+                         {"__copy__", copy_shallow, METH_NOARGS, nullptr},
+                         {"__deepcopy__", copy_deep, METH_O, nullptr},
+                         {"decode", method(decode), METH_VARARGS | METH_KEYWORDS, nullptr},
+                         {"startswith", is_at_edge<false>, METH_VARARGS, nullptr},
+                         {"endswith", is_at_edge<true>, METH_VARARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef attributes[] = {{"__class__", class_of, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -1,5 +1,6 @@
 #include "python/src/decoders.h"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -8,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@
 #include "media/av/av_decoder.h"
 #include "media/image/image_decoder.h"
 #include "media/transform/image_transform.h"
+#include "media/transform/sound_transform.h"
 #include "python/src/buffer_object.h"
 #include "python/src/interpreter.h"
 #include "python/src/module.h"
@@ -149,10 +152,52 @@ int channels_of_mode(const ImageOptions& mode, const std::string& name) {
                   name));
 }
 
+ImageLayout layout_of(const NamedStep& layout) {
+  const auto& [name, numbers] = layout;
+  const auto whole = [&numbers = numbers](std::size_t i) {
+    return static_cast<std::int64_t>(numbers.at(i));
+  };
+  if (name == "Patches") {
+    return PatchLayout{.patch = whole(0),
+                       .temporal = whole(1),
+                       .merge = whole(2),
+                       .min_pixels = whole(3),
+                       .max_pixels = whole(4)};
+  }
+  if (name == "Tiles") {
+    return TileLayout{.width = whole(0),
+                      .height = whole(1),
+                      .min_tiles = whole(2),
+                      .max_tiles = whole(3),
+                      .thumbnail = whole(4) != 0};
+  }
+  throw Error(ErrorCode::kInternal, fmt::format("a layout called '{}'", name));
+}
+
+// The options that transforms.native_sound_options() makes. Returns nullopt without "sound_rate".
+std::optional<SoundTransform> take_sound_transform(OptionReader& options) {
+  std::optional<int> rate;
+  std::optional<std::array<std::int64_t, 5>> log_mel;
+  options.take("sound_rate", rate);
+  options.take("sound_log_mel", log_mel);
+  if (!rate) {
+    return std::nullopt;
+  }
+  SoundTransformOptions transform = {.sample_rate = *rate};
+  if (log_mel) {
+    const auto& [mels, hop, fft, seconds, pad] = *log_mel;
+    transform.log_mel =
+        LogMelOptions{.mels = mels, .hop = hop, .fft = fft, .seconds = seconds, .pad = pad != 0};
+  }
+  return SoundTransform(transform);
+}
+
 }  // namespace
 
 std::optional<TransformParts> take_transform(OptionReader& options, const std::string& mode_name) {
   std::optional<std::vector<NamedStep>> named;
+  std::optional<NamedStep> layout;
+  bool exact = false;
   std::optional<std::string> dtype;
   std::optional<std::vector<double>> mean;
   std::optional<std::vector<double>> stddev;
@@ -161,6 +206,8 @@ std::optional<TransformParts> take_transform(OptionReader& options, const std::s
   TransformParts parts;
   ImageTransformOptions& transform = parts.options;
   options.take("image_steps", named);
+  options.take("image_layout", layout);
+  options.take("image_exact", exact);
   options.take("image_dtype", dtype);
   options.take("image_mean", mean);
   options.take("image_std", stddev);
@@ -187,6 +234,12 @@ std::optional<TransformParts> take_transform(OptionReader& options, const std::s
     transform.format.mean = by_channel(*mean, transform.channels, "Normalize(mean=...)");
     transform.format.stddev = by_channel(*stddev, transform.channels, "Normalize(std=...)");
   }
+  if (layout) {
+    transform.layout = layout_of(*layout);
+  }
+  if (exact) {
+    transform.decode_margin = std::numeric_limits<double>::infinity();
+  }
   for (const NamedStep& step : *named) {
     parts.steps.push_back(step_of(step));
   }
@@ -204,6 +257,7 @@ std::optional<SampleDecoderOptions> take_decoder(OptionReader& options) {
   if (std::optional<TransformParts> parts = take_transform(options, image.value_or(""))) {
     decoder.transform = ImageTransform(std::move(parts->steps), parts->options);
   }
+  decoder.sound_transform = take_sound_transform(options);
   options.take("av_tensors", av_tensors);
   options.take("audio_sample_rate", decoder.audio_sample_rate);
   options.take("guess_content", decoder.guess_content);
@@ -236,6 +290,19 @@ void bind_part_decoder(nb::module_& module) {
       "is_av_name",
       [](const std::string& name) { return content_kind_of_name(name) == ContentKind::kAv; },
       nb::arg("name"), "Whether parts with this name contain sound or video.");
+  module.def(
+      "is_sound_name", [](const std::string& name) { return is_sound_name(name); }, nb::arg("name"),
+      "Whether parts with this name contain sound alone.");
+  module.def(
+      "smart_resize",
+      [](std::int64_t height, std::int64_t width, std::int64_t factor, std::int64_t min_pixels,
+         std::int64_t max_pixels) {
+        const ImageSize size =
+            smart_resize({.width = width, .height = height}, factor, min_pixels, max_pixels);
+        return std::pair(size.height, size.width);
+      },
+      nb::arg("height"), nb::arg("width"), nb::arg("factor"), nb::arg("min_pixels"),
+      nb::arg("max_pixels"), "The size of the image of a PatchLayout.");
   nb::class_<PartDecoder>(module, "PartDecoder", "The native half of SampleDecoder.decode().")
       .def(nb::new_([](const nb::dict& values, const std::string& tensors) {
              OptionReader options(values);

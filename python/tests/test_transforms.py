@@ -1,10 +1,12 @@
-"""Transforms of images by the native decoder."""
+"""Transforms of images and sound by the native decoder. frameworks/test_model_inputs.py compares
+those that are inputs of models with transformers."""
 
 from __future__ import annotations
 
 import base64
 import pathlib
 import random
+import types
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ numpy = pytest.importorskip("numpy")
 
 IMAGES = pathlib.Path(__file__).parents[2] / "tests" / "media" / "image" / "data"
 JPEG = (IMAGES / "420.jpg").read_bytes()  # 45 x 37 pixels
+SOUNDS = IMAGES.parents[1] / "av" / "data"
+WAV = (SOUNDS / "mono.wav").read_bytes()  # 8000 Hz, int16
 # Two pixels, (255, 0, 51) and (0, 102, 255).
 SMALL_PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP4z2DMkPYfAAiYAphUCtDPAAAAAElFTkSuQmCC"
@@ -138,6 +142,112 @@ def test_formats() -> None:
     assert numpy.array_equal(turned, numpy.rot90(stored, -1))
 
 
+def test_patches_of_an_image() -> None:
+    """A part becomes the dict of a processor of transformers."""
+    small = transforms.QwenPatches(patch_size=4, min_pixels=64, max_pixels=4096)
+    found = energon.SampleDecoder(transform=small).decode("jpg", JPEG)
+    assert list(found) == ["pixel_values", "image_grid_thw"]
+    assert numpy.asarray(found["image_grid_thw"]).tolist() == [[1, 10, 12]]
+    values = numpy.asarray(found["pixel_values"])
+    assert values.shape == (120, 3 * 2 * 4 * 4) and values.dtype == numpy.float32
+    height, width = transforms.smart_resize(37, 45, 8, 64, 4096)
+    assert (height, width) == (40, 48)
+    resize = transforms.Resize((height, width), interpolation="bicubic")
+    normalize = transforms.Normalize(transforms.CLIP_MEAN, transforms.CLIP_STD)
+    whole = image(resize, normalize, mode="torchrgb")
+    # Squares of 2 x 2 patches, then rows of patches in them.
+    patches = whole.reshape(3, 5, 2, 4, 6, 2, 4).transpose(1, 4, 2, 5, 0, 3, 6)
+    expected = numpy.repeat(patches[:, :, :, :, :, None], 2, axis=5).reshape(120, 96)
+    assert numpy.array_equal(values, expected)
+
+
+def test_tiles_of_an_image() -> None:
+    tiles = transforms.Tiles((16, 20), min_patches=2, max_patches=6, image_mean=None, image_std=None)
+    values = numpy.asarray(energon.SampleDecoder(transform=tiles).decode("jpg", JPEG))
+    assert values.shape == (3, 3, 16, 20)  # two tiles above each other, and the thumbnail
+    whole = image(transforms.Resize((32, 20), interpolation="bicubic"), mode="torchrgb")
+    assert numpy.array_equal(values[0], whole[:, :16]) and numpy.array_equal(values[1], whole[:, 16:])
+    thumbnail = image(transforms.Resize((16, 20), interpolation="bicubic"), mode="torchrgb")
+    assert numpy.array_equal(values[2], thumbnail)
+    levels = energon.SampleDecoder(image_decode="torchrgb8", transform=tiles).decode("jpg", JPEG)
+    assert numpy.asarray(levels).dtype == numpy.uint8
+
+
+def test_inputs_of_models_in_batches(tmp_path: pathlib.Path, num_workers: int) -> None:
+    """Random steps before patches are restored, and sound is a tensor beside an image."""
+    write_tar(tmp_path / "data-0.tar", [(f"{n:03}", {"jpg": JPEG, "wav": WAV}) for n in range(8)])
+
+    class Inputs(energon.DefaultTaskEncoder):
+        decoder = energon.SampleDecoder(
+            transform=[
+                transforms.RandomResizedCrop((33, 41), scale=(0.2, 1), interpolation="bicubic"),
+                transforms.ColorJitter(brightness=0.5),
+                transforms.QwenPatches(patch_size=4, min_pixels=64, max_pixels=4096),
+                transforms.ToDtype("float16"),
+            ],
+            sound_transform=transforms.LogMel(chunk_length=1),
+        )
+
+    with loader_of(str(tmp_path), Inputs(), batch_size=2, num_workers=num_workers) as loader:
+        found = take(loader, 3)
+        again = loader.restore_sample(found[1].__restore_key__)
+    patches = numpy.asarray(found[1].jpg["pixel_values"])
+    assert patches.shape == (2, 80, 96) and patches.dtype == numpy.float16
+    assert numpy.array_equal(numpy.asarray(again.jpg["pixel_values"]), patches)
+    assert not numpy.array_equal(patches[0], patches[1])
+    assert numpy.asarray(found[0].jpg["image_grid_thw"]).tolist() == [[[1, 8, 10]]] * 2
+    assert numpy.asarray(found[0].wav).shape == (2, 80, 100)
+
+
+def test_sound() -> None:
+    def decoded(transform: Any, name: str = "wav", data: bytes = WAV) -> Any:
+        return energon.SampleDecoder(sound_transform=transform).decode(name, data)
+
+    samples = numpy.asarray(decoded(transforms.Waveform(8000)))
+    assert samples.dtype == numpy.float32 and samples.ndim == 1
+    assert numpy.array_equal(samples * 32768, numpy.frombuffer(WAV[44:], "<i2"))
+    assert len(numpy.asarray(decoded(transforms.Waveform()))) == 2 * len(samples)
+    assert numpy.asarray(decoded(transforms.LogMel(feature_size=128))).shape == (128, 3000)
+    short = numpy.asarray(decoded(transforms.LogMel(padding="do_not_pad")))
+    assert short.shape == (80, 2 * len(samples) // 160) and short.max() <= short.min() + 2
+    for name in ("mono.mp3", "mono.ogg", "stereo24.flac"):
+        features = decoded(transforms.LogMel(), name[-4:].strip("."), (SOUNDS / name).read_bytes())
+        assert numpy.asarray(features).shape == (80, 3000)
+    # Video keeps its decoder.
+    clip = (SOUNDS / "h264_aac.mp4").read_bytes()
+    assert isinstance(decoded(transforms.Waveform(), "mp4", clip), energon.AVDecoder)
+    with pytest.raises(energon.EnergonError, match="part 'wav'"):
+        decoded(transforms.LogMel(), "wav", b"RIFF")
+
+
+def test_arguments_of_processors() -> None:
+    """The attributes of processors and extractors of transformers."""
+    processor = types.SimpleNamespace(
+        patch_size=16,
+        temporal_patch_size=2,
+        merge_size=2,
+        size={"shortest_edge": 65536, "longest_edge": 16777216},
+        do_normalize=True,
+        image_mean=[0.5, 0.5, 0.5],
+        image_std=[0.5, 0.5, 0.5],
+    )
+    patches = transforms.QwenPatches.like(processor, max_pixels=4096 * 256)
+    assert patches == transforms.QwenPatches(
+        16, 2, 2, 65536, 4096 * 256, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+    )
+    processor.size = types.SimpleNamespace(height=384, width=300)
+    processor.min_patches, processor.max_patches, processor.do_normalize = 1, 6, False
+    tiles = transforms.Tiles.like(processor)
+    assert tiles == transforms.Tiles((384, 300), 1, 6, image_mean=None, image_std=None)
+    extractor = types.SimpleNamespace(
+        feature_size=128, sampling_rate=16000, hop_length=160, chunk_length=30, n_fft=400, dither=0.0
+    )
+    assert transforms.LogMel.like(extractor) == transforms.LogMel(128)
+    extractor.dither = 0.1
+    with pytest.raises(ValueError, match="dither"):
+        transforms.LogMel.like(extractor)
+
+
 def test_calls_by_hand_draw_from_random() -> None:
     crop = transforms.RandomResizedCrop(8)
     random.seed(5)
@@ -155,7 +265,9 @@ def test_values_are_compared_and_kept() -> None:
     decoder = energon.SampleDecoder(transform=resize)
     assert decoder.transform == (resize,)
     assert decoder.config()["transform"] == [repr(resize)]
-    assert "transform" not in energon.SampleDecoder().config()
+    assert not {"transform", "sound_transform"} & energon.SampleDecoder().config().keys()
+    sound = energon.SampleDecoder(sound_transform=transforms.LogMel(128))
+    assert sound.config()["sound_transform"] == repr(transforms.LogMel(128))
 
 
 @pytest.mark.parametrize(
@@ -215,6 +327,37 @@ def test_values_are_compared_and_kept() -> None:
             energon.InvalidArgumentError,
             "has 2 values, but the images have 3 channels",
         ),
+        (lambda: transforms.QwenPatches(size=9), TypeError, "use min_pixels and max_pixels"),  # type: ignore[call-arg]
+        (lambda: transforms.QwenPatches(14.5), ValueError, "patch_size must be whole numbers"),  # type: ignore[arg-type]
+        (lambda: transforms.Tiles(9, 4, 3), ValueError, "max_patches must be whole numbers from 4"),
+        (lambda: transforms.LogMel(padding="longest"), ValueError, "padding must be 'max_length'"),
+        (lambda: transforms.LogMel(dither=0.1), TypeError, "add noise in encode_sample"),  # type: ignore[call-arg]
+        (
+            lambda: energon.SampleDecoder(sound_transform=transforms.Resize(9)),  # type: ignore[arg-type]
+            TypeError,
+            "must be Waveform or LogMel",
+        ),
+        (
+            lambda: image(transforms.QwenPatches(), transforms.Normalize(0, 1), mode="torchrgb"),
+            ValueError,
+            "Normalize cannot follow QwenPatches",
+        ),
+        (
+            lambda: image(transforms.Tiles(), transforms.CenterCrop(9)),
+            ValueError,
+            "Tiles, Normalize and ToDtype must be the last",
+        ),
+        (
+            lambda: image(transforms.QwenPatches(), transforms.Tiles()),
+            ValueError,
+            "there must be only one layout",
+        ),
+        (
+            lambda: image(transforms.Tiles(), mode="rgb"),
+            energon.InvalidArgumentError,
+            "patches and tiles have channels first",
+        ),
+        (lambda: transforms.smart_resize(1, 201), energon.InvalidArgumentError, "at most 200 times"),
         (lambda: image(mode="pil"), energon.InvalidArgumentError, "such as 'pilrgb'"),
     ],
 )

@@ -12,6 +12,7 @@
 #include "io/error.h"
 #include "io/file.h"
 #include "media/transform/image_transform.h"
+#include "tests/media/av/av_files.h"
 #include "tests/media/image/image_file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/shared_data.h"
@@ -162,6 +163,25 @@ TEST_CASE("sound and video stay bytes, or become tensors", "[media][sample_decod
   CHECK(sound.tensor("audio").shape.size() == 2);
   CHECK(sound.integer("audio_sample_rate") > 0);
   CHECK(sound.find("video") == nullptr);
+}
+
+TEST_CASE("parts with sound are transformed, video is not", "[media][sample_decoder]") {
+  const std::string wav = energon::testing::av_file("mono.wav");  // 1200 samples of 8 kHz
+  const std::string mp4 = energon::testing::av_file("h264_aac.mp4");
+  const energon::SampleDecoderOptions options = {
+      .sound_transform =
+          energon::SoundTransform({.log_mel = energon::LogMelOptions{.seconds = 1}})};
+  const auto features = std::get<Tensor>(decoded("speech.WAV", wav, options).base());
+  CHECK(features.dtype == energon::DType::kFloat32);
+  CHECK(features.shape == std::vector<std::int64_t>{80, 100});
+  CHECK(stays(decoded("mp4", mp4, options)));
+  const energon::SampleDecoderOptions samples = {.av = AvMode::kTensors,
+                                                 .sound_transform = energon::SoundTransform({})};
+  CHECK(std::get<Tensor>(decoded("wav", wav, samples).base()).shape ==
+        std::vector<std::int64_t>{2400});
+  CHECK(std::holds_alternative<energon::Mapping>(decoded("mp4", mp4, samples).base()));
+  CHECK(error_of([&] { decoded("m4a", "", options); }, ErrorCode::kCorruptData)
+            .starts_with("part 'm4a': "));
 }
 
 TEST_CASE("only named parts of a sample are decoded", "[media][sample_decoder]") {
