@@ -107,16 +107,19 @@ class DatasetRecipe:
         stages: dict[str, Any] | None = None,
         leaf: int | None = None,
         wrapper: Wrapper | None = None,
+        task_encoder: Encoder | None = None,
     ) -> "DatasetRecipe":
-        """Returns the same recipe with these options or stages, of one dataset, or with one more
-        wrapper."""
+        """Returns the same recipe with these options or stages, of one dataset, with one more
+        wrapper, or with the functions of another encoder with the same decoder."""
+        if task_encoder is not None:
+            options = options or {}
         recipe = DatasetRecipe(
             self.path,
             self.training,
             self.worker_config,
-            self.task_encoder,
+            self.task_encoder if task_encoder is None else task_encoder,
             {**self.options, **(options or {})},
-            self.stages if stages is None else stages,
+            self.stages if stages is None and task_encoder is None else stages,
             self.permissions,
             self.leaf if leaf is None else leaf,
             self.wrappers if wrapper is None else (*self.wrappers, wrapper),
