@@ -344,6 +344,11 @@ NAMES: dict[str, dict[str, str]] = {
     "tools.analyze_debug": {
         "_program": "command=analyze_debug_command",
     },
+    "tools.checkpoint": {
+        "_epath": "EPath",
+        "_program": "command_redist=redistribute_command",
+        "savable_loader": "SavableDataLoaderState",
+    },
     "tools.info": {
         "": "BaseCoreDatasetFactory",
         "_epath": "EPath",

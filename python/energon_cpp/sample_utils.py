@@ -1,10 +1,10 @@
-"""Samples as text, for people: format_sample_detailed."""
+"""Samples as text, for people: format_sample_detailed, preview."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._sample import field_names
@@ -70,3 +70,35 @@ def _summary(value: Any) -> str:
     values = repr(list(first) if is_array else first.tolist())
     more = ", ...]" if len(flat) > _MOST_VALUES else "]"
     return f"{name}({', '.join(about)}, values={values[:-1]}{more})"
+
+
+def preview(path: str, split_parts: Sequence[str], dataset_config: str | None = None) -> None:
+    """Prints decoded samples of the parts of a dataset, with the classes of their fields, and asks
+    after each of them whether to go on."""
+    from .datasets import get_val_dataset
+    from .loader import get_loader
+    from .worker_config import WorkerConfig
+
+    for part in split_parts:
+        dataset = get_val_dataset(
+            path,
+            split_part=part,
+            worker_config=WorkerConfig(rank=0, world_size=1, num_workers=0),
+            batch_size=None,
+            dataset_config=dataset_config,
+        )
+        with get_loader(dataset) as loader:
+            for sample in loader:
+                for name in sample if isinstance(sample, Mapping) else field_names(sample):
+                    value = sample[name]
+                    text = _summary(value) if hasattr(value, "dtype") else repr(value)
+                    print(f"{name} ({type(value)}): {text}")
+                if not _goes_on():
+                    return
+
+
+def _goes_on() -> bool:
+    try:
+        return input("Show the next sample? [Y/n] ").strip().lower() not in ("n", "no")
+    except EOFError:
+        return False
