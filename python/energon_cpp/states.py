@@ -56,8 +56,7 @@ def redistribute_files(
 
     states = [as_loader_state(torch.load(file, weights_only=True)) for file in files]
     job = JobState.merge(states)
-    about = job.describe()
-    workers = job.world_size * max(1, about["num_workers"])
+    workers = sum(len(rank["checkpoints"]) for rank in job.describe()["ranks"])
     if world_size < 1 or workers % world_size != 0:
         raise ValueError(f"{workers} workers cannot be divided among {world_size} ranks")
     rescaled = job.rescale(world_size, workers // world_size)
