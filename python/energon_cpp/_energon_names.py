@@ -17,6 +17,9 @@ NAMES: dict[str, dict[str, str]] = {
         "": "AVData AVDecoder",
         "media": "AVMetadata",
     },
+    "av.av_reader": {
+        "av": "AVProbeIndex AVProbeIndexEntry",
+    },
     "av.utils": {
         "": "AVData AVDecoder",
         "av": "get_clips_uniform get_single_frames_uniform",
