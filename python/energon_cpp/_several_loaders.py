@@ -37,7 +37,7 @@ class SeveralLoader:
         """An epoch; after a break, the rest of it."""
         mixed = self.dataset.batch_size
         while True:
-            batches = []
+            batches: list[Any] = []
             while len(batches) < (mixed or 1) and not all(self._ended):
                 batches += self._next()
             if batches:

@@ -18,13 +18,13 @@ class WeakCallbacks:
         self._hooks: list[weakref.ref[Any]] = []
         self._kept: list[Hook] = []
 
-    def add_hook(self, hook: Hook, make_persistent: bool = False) -> None:
-        """Adds `hook`. With `make_persistent`, nothing else has to refer to it."""
+    def add_hook(self, callable: Hook, make_persistent: bool = False) -> None:
+        """Adds `callable`. With `make_persistent`, nothing else has to refer to it."""
         if make_persistent:
-            self._kept.append(hook)
-        is_method = isinstance(hook, types.MethodType)
+            self._kept.append(callable)
+        is_method = isinstance(callable, types.MethodType)
         made = weakref.WeakMethod if is_method else weakref.ref
-        reference: weakref.ref[Any] = made(hook, self._remove)
+        reference: weakref.ref[Any] = made(callable, self._remove)
         if reference not in self._hooks:
             self._hooks.append(reference)
 
@@ -41,19 +41,19 @@ class WeakCallbacks:
 _before, _in_child, _in_parent = WeakCallbacks(), WeakCallbacks(), WeakCallbacks()
 
 
-def before_fork_hook(hook: Hook, make_persistent: bool = False) -> None:
-    """Calls `hook` before each fork. With `make_persistent`, nothing else has to refer to it."""
-    _before.add_hook(hook, make_persistent)
+def before_fork_hook(callable: Hook, make_persistent: bool = False) -> None:
+    """Calls `callable` before each fork. With `make_persistent`, nothing else has to refer to it."""
+    _before.add_hook(callable, make_persistent)
 
 
-def after_in_child_fork_hook(hook: Hook, make_persistent: bool = False) -> None:
-    """Calls `hook` in each child. With `make_persistent`, nothing else has to refer to it."""
-    _in_child.add_hook(hook, make_persistent)
+def after_in_child_fork_hook(callable: Hook, make_persistent: bool = False) -> None:
+    """Calls `callable` in each child. With `make_persistent`, nothing else has to refer to it."""
+    _in_child.add_hook(callable, make_persistent)
 
 
-def after_in_parent_fork_hook(hook: Hook, make_persistent: bool = False) -> None:
-    """Calls `hook` in this process after each fork. With `make_persistent`, nothing else has to refer to it."""
-    _in_parent.add_hook(hook, make_persistent)
+def after_in_parent_fork_hook(callable: Hook, make_persistent: bool = False) -> None:
+    """Calls `callable` in this process after each fork. With `make_persistent`, nothing else has to refer to it."""
+    _in_parent.add_hook(callable, make_persistent)
 
 
 class ForkMixin:

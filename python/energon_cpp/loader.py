@@ -84,7 +84,7 @@ def get_savable_loader(
     check_in_order(in_order)
     _check_config(dataset, worker_config)
     if isinstance(dataset, _SeveralDatasets):
-        return _loader_of_several(get_savable_loader, **given)
+        return _loader_of_several(get_savable_loader, **given)  # type: ignore[no-any-return]
     return SavableDataLoader(
         _with_cache(dataset, cache_pool),
         pin_memory=pin_memory,
@@ -126,7 +126,7 @@ def get_loader(
     check_in_order(in_order)
     _check_config(dataset, worker_config)
     if isinstance(dataset, _SeveralDatasets):
-        return _loader_of_several(get_loader, **given)
+        return _loader_of_several(get_loader, **given)  # type: ignore[no-any-return]
     return BasicDataLoader(
         _with_cache(dataset, cache_pool),
         pin_memory=pin_memory,

@@ -21,7 +21,7 @@ def format_sample_detailed(sample: Any, indent: str = "") -> str:
         sample: A sample or batch of any class.
         indent: Begins each line.
     """
-    import yaml
+    import yaml  # type: ignore[import-untyped]
 
     shown = _shown_fields(sample) if _has_fields(sample) else _shown(sample)
     text = yaml.safe_dump(shown, sort_keys=False, width=math.inf, allow_unicode=True)

@@ -46,7 +46,7 @@ def test_paths_are_absolute(given: Any, expected: str) -> None:
     assert repr(path) == f"EPath('{expected}')"
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/a.tar", "msc://profile/a", "dss://name@v0"])
+@pytest.mark.parametrize("address", ["s3://bucket/a.tar", "msc://profile/a"])
 def test_addresses_are_refused(address: str) -> None:
     with pytest.raises(energon.UnsupportedError, match=f"'{address}' is an address.*mount"):
         EPath(address)

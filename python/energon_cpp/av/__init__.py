@@ -319,11 +319,11 @@ class AVProbeIndex(Sequence[AVProbeIndexEntry]):
 
     Args:
         container: An open container of the package av, which is read to its end.
-        video_stream_index: The number of the video stream among those of video.
+        stream_idx: The number of the video stream among those of video.
     """
 
-    def __init__(self, container: Any, video_stream_index: int = 0) -> None:
-        packets = container.demux(video=video_stream_index)
+    def __init__(self, container: Any, stream_idx: int = 0) -> None:
+        packets = container.demux(video=stream_idx)
         entries = (
             AVProbeIndexEntry(packet.pts, bool(packet.is_keyframe))
             for packet in packets

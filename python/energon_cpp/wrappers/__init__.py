@@ -149,11 +149,6 @@ class MapDataset(_StageWrapper):
         worker_config: For scripts of Energon; must equal the worker_config of the dataset.
     """
 
-    def __new__(cls, dataset: Any, map_fn: Any = None, **options: Any) -> Any:
-        if isinstance(dataset, _SeveralDatasets):
-            return dataset._around_each(lambda one: cls(one, map_fn, **options))
-        return super().__new__(cls)
-
     @checks_options
     def __init__(
         self,
@@ -180,11 +175,6 @@ class FilterDataset(_StageWrapper):
         filter_fn_config: Accepted without effect.
         worker_config: For scripts of Energon; must equal the worker_config of the dataset.
     """
-
-    def __new__(cls, dataset: Any, **options: Any) -> Any:
-        if isinstance(dataset, _SeveralDatasets):
-            return dataset._around_each(lambda one: cls(one, **options))
-        return super().__new__(cls)
 
     @checks_options
     def __init__(
@@ -511,16 +501,6 @@ class _SeveralDatasets(BaseWrapperDataset):
         if self.batch_size is None:
             return known, estimated
         return known and -(-known // self.batch_size), -(-estimated // self.batch_size)
-
-    def _around_each(self, wrap: Callable[[Dataset], Dataset]) -> "_SeveralDatasets":
-        """The same with a wrapper around each of its datasets."""
-        if self.batch_size is not None:
-            raise ValueError(f"functions of batches of a {type(self).__name__} cannot be added: "
-                             "call them in batch_mix_fn")  # fmt: skip
-        changed = type(self).__new__(type(self))
-        vars(changed).update(vars(self))
-        changed.datasets = tuple(wrap(dataset) for dataset in self.datasets)
-        return changed
 
     def _with(self, options: dict[str, Any]) -> Dataset:
         changed = type(self).__new__(type(self))
