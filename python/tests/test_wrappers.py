@@ -234,3 +234,81 @@ def test_the_datasets_of_a_metadataset(tmp_path: pathlib.Path, texts: str) -> No
     assert [one.dataset.subflavors for one in found.datasets] == [{"a": 1, "b": 2}, {"b": 2}]
     alone = energon.load_dataset(texts).get_datasets(training=False, worker_config=config())
     assert alone.blend_mode == DatasetBlendMode.NONE and str(alone.datasets[0].dataset.paths[0]) == texts
+
+
+# --- Datasets that a task encoder builds ---
+
+
+def recipe_of(folder: pathlib.Path, blend: str, name: str = "recipe.yaml") -> str:
+    path = folder / name
+    splits = f"{{train: {{blend: {blend}}}, val: {{blend: {blend}}}}}"
+    path.write_text(f"__class__: MetadatasetV2\nsplits: {splits}\n")
+    return str(path)
+
+
+def test_a_task_encoder_puts_wrappers_around_its_dataset(texts: str, num_workers: int) -> None:
+    class Builds(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+        def encode_sample(self, sample: Any) -> Any:
+            return number(sample)
+
+        def batch(self, samples: list[Any]) -> Any:
+            return samples
+
+        def build_train_datasets(self, **arguments: Any) -> Any:
+            dataset = super().build_train_datasets(**{**arguments, "batch_size": 3})
+            return energon.MapDataset(dataset, sorted)
+
+        def build_val_datasets(self, **arguments: Any) -> Any:
+            return energon.LimitDataset(super().build_val_datasets(**arguments), 2)
+
+    for encoder in (Builds(), energon.AugmentTaskEncoder(Builds())):
+        options: dict[str, Any] = {"worker_config": config(num_workers), "task_encoder": encoder}
+        trained = energon.get_train_dataset(texts, batch_size=5, repeat=False, **options)
+        batches = all_of(trained)
+        assert all(batch == sorted(batch) for batch in batches)
+        assert sorted(sum(batches, [])) == list(range(60)) and len(batches[0]) == 3
+        assert len(all_of(energon.get_val_dataset(texts, batch_size=5, **options))) == 2
+
+
+def test_a_task_encoder_blends_batches(texts: str, tmp_path: pathlib.Path) -> None:
+    """As in Energon's documentation: batches of one dataset each, which are blended."""
+
+    class Builds(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+        def build_train_datasets(
+            self, *, datasets: Any, batch_size: Any, blend_mode: Any, **_: Any
+        ) -> Any:
+            assert blend_mode.name == "DATASET_WEIGHT"
+            pairs = []
+            for one in datasets:
+                samples = energon.RepeatDataset(
+                    energon.BatchDataset(one.dataset.build(), batch_size, self.batch)
+                )
+                pairs.append((samples, one.weight))
+            return energon.BlendDataset(*pairs)
+
+    blend = f"[{{path: {texts}, weight: 3, subflavors: {{a: 1}}}}, {{path: {texts}, weight: 1}}]"
+    dataset = energon.get_train_dataset(
+        recipe_of(tmp_path, blend), worker_config=config(), batch_size=4, task_encoder=Builds(),
+        subflavors={"b": 2},
+    )  # fmt: skip
+    with energon.get_loader(dataset) as loader:
+        batches = take(loader, 200)
+    labels = [batch.__subflavors__ for batch in batches]
+    assert all(one in ([{"a": 1, "b": 2}] * 4, [{"b": 2}] * 4) for one in labels)
+    assert 120 <= labels.count([{"a": 1, "b": 2}] * 4) <= 180
+
+
+def test_what_cannot_be_built_alone_is_refused(texts: str, tmp_path: pathlib.Path) -> None:
+    class Builds(energon.DefaultTaskEncoder[Any, Any, Any, Any]):
+        def build_train_datasets(self, *, datasets: Any, **_: Any) -> Any:
+            return datasets[0].dataset.build()
+
+        def build_val_datasets(self, **_: Any) -> Any:
+            return 3
+
+    blend = f"[{{path: {texts}, subset: {{range: [0%, 50%]}}}}]"
+    options: dict[str, Any] = {"worker_config": config(), "task_encoder": Builds(), "batch_size": 4}
+    with pytest.raises(energon.UnsupportedError, match="cannot be built alone"):
+        energon.get_train_dataset(recipe_of(tmp_path, blend), **options)
+    with pytest.raises(TypeError, match="build_val_datasets.. must return a dataset, not a int"):
+        energon.get_val_dataset(texts, **options)

@@ -102,7 +102,7 @@ class LoadedDataset:
 
     weight: float | None
     repetitions: float | None
-    dataset: DatasetSource
+    dataset: Any  # a DatasetSource, or a factory with build()
 
 
 class LoadedDatasetList(list[DatasetSource]):
