@@ -50,7 +50,7 @@ def with_stages(
     """The recipe with these functions in place of its own, and these options.
 
     Args:
-        failure_tolerance: Of all functions, or by name.
+        failure_tolerance: For all functions, or by name.
     """
     for name, function in functions.items():
         tolerance = failure_tolerance

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Matrix = numpy.ndarray[Any, Any]
     Step = Callable[[Any, int, int], tuple[Matrix, tuple[int, int], Any]]
 
-# Functions for torchvision's transforms, by class: of a transform, the height and the width, to the
-# matrix, the new (height, width) and the parameters that were drawn.
+# Functions for torchvision's transforms, by class. They take a transform, the height and the width,
+# and return the matrix, the new (height, width) and the parameters that were drawn.
 _STEPS: dict[str, Step] = {}
 
 

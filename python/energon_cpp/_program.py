@@ -11,6 +11,7 @@ import sys
 from typing import Any, Iterator, NoReturn, Sequence
 
 from ._prepare import MAIN_FOLDER_NAME
+from ._sample import field_names_of
 
 _FILE = pathlib.Path(__file__).parent / "bin" / "energon"
 
@@ -64,9 +65,13 @@ class _Lint(Command):
 
 
 class _Prepare(Command):
-    """Also takes field maps as JSON, and another name for dataset.yaml."""
+    """Also takes field maps as JSON, and another name for dataset.yaml. Without a split, it asks for
+    what is missing, unless --non-interactive is given."""
 
     def run(self, words: list[str]) -> int:
+        folders = [word for word in words if os.path.isdir(word)]
+        if len(folders) == 1 and not _is_given(words, "--non-interactive", *_SPLITS):
+            words = [*words, "--non-interactive", *_asked(folders[0], words)]
         fields = []
         for text in taken_options(words, "--field-map"):
             one = json.loads(text) if text.startswith("{") else None
@@ -88,8 +93,48 @@ class _Prepare(Command):
 
 def _code_of_energon(code: int, words: Sequence[str]) -> int:
     """Where no split is given, Energon's command asks, and fails with 1 if it must not ask."""
-    is_given = any(word.startswith(("--split-ratio", "--split-parts")) for word in words)
-    return 1 if code == 2 and not is_given else code
+    return 1 if code == 2 and not _is_given(words, *_SPLITS) else code
+
+
+_SPLITS = ("--split-ratio", "--split-parts")
+
+
+def _is_given(words: Sequence[str], *names: str) -> bool:
+    return any(word.partition("=")[0] in names for word in words)
+
+
+def _asked(folder: str, words: Sequence[str]) -> list[str]:
+    """The options that the person at the terminal chooses."""
+    given = []
+    if (pathlib.Path(folder) / MAIN_FOLDER_NAME).is_dir() and "--force-overwrite" not in words:
+        if not _says_yes(f"{folder} is prepared already. Prepare it again?"):
+            sys.exit("energon: nothing was changed")
+        given.append("--force-overwrite")
+    given.append(f"--split-ratio={input('Ratio of train, val and test, such as 8,1,1: ').strip()}")
+    if _is_given(words, "--sample-type") or not _says_yes("Choose the type of the samples?"):
+        return given
+    from . import sample_types
+
+    types = sorted(name for name in vars(sample_types) if name.endswith("Sample"))
+    types = [name for name in types if name != "Sample"] + ["crude samples, for cookers"]
+    for number, name in enumerate(types):
+        print(f"{number}. {name}")
+    chosen = int(input("Number: "))
+    if not 0 <= chosen < len(types):
+        sys.exit(f"energon: the number must be 0 to {len(types) - 1}, not {chosen}")
+    if chosen == len(types) - 1:
+        return given
+    given.append(f"--sample-type={types[chosen]}")
+    if _says_yes("Name the part of each field? (Otherwise parts are called like their fields.)"):
+        for field in field_names_of(getattr(sample_types, types[chosen])):
+            if not field.startswith("__"):
+                part = input(f"Part of '{field}', such as jpg,png or json[{field}]; none to skip: ")
+                given += [f"--field-map={field}={part.strip()}"] if part.strip() else []
+    return given
+
+
+def _says_yes(question: str) -> bool:
+    return input(f"{question} [Y/n] ").strip().lower() in ("", "y", "yes")
 
 
 @contextlib.contextmanager

@@ -246,8 +246,8 @@ class Batch(Item):
 
 
 class _FieldsOfBatch:
-    """The dataclass fields of a Batch: of an object, also those that the library added, so that
-    dataclasses.fields() and asdict() have them."""
+    """The dataclass fields of a Batch. An object also has those that the library added, for
+    dataclasses.fields() and asdict()."""
 
     def __init__(self, declared: dict[str, Any]) -> None:
         self._declared = declared

@@ -109,6 +109,31 @@ def test_datasets_are_prepared_with_options_of_energon(
     assert run_command(lint.command, str(folder), "--split-parts=train", "--parallel", "2") == 0
 
 
+def test_preparing_without_a_split_asks(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from energon_cpp.tools import prepare
+
+    questions = []
+
+    def answer(*answers: str) -> None:
+        left = iter(answers)
+        monkeypatch.setattr("builtins.input", lambda text: questions.append(text) or next(left))
+
+    answer("1,0,0", "y", "7", "y", "txt")
+    assert run_command(prepare.command, str(folder)) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed[0] == "0. CaptioningSample" and listed[7] == "7. TextSample"
+    yaml = folder / ".nv-meta" / "dataset.yaml"
+    assert "text: txt" in yaml.read_text() and "Part of 'text'" in questions[-1]
+    answer("y", "0,1,0", "n")
+    assert run_command(prepare.command, str(folder)) == 0
+    assert "val:" in (folder / ".nv-meta" / "split.yaml").read_text()
+    answer("n")
+    with pytest.raises(SystemExit, match="nothing was changed"):
+        prepare.command.main([str(folder)])
+
+
 def test_a_preview_shows_decoded_samples(
     folder: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
