@@ -71,7 +71,10 @@ class _Prepare(Command):
     def run(self, words: list[str]) -> int:
         folders = [word for word in words if os.path.isdir(word)]
         if len(folders) == 1 and not _is_given(words, "--non-interactive", *_SPLITS):
-            words = [*words, "--non-interactive", *_asked(folders[0], words)]
+            try:
+                words = [*words, "--non-interactive", *_asked(folders[0], words)]
+            except EOFError:
+                sys.exit("\nenergon: there is no answer: specify --split-ratio or --split-parts")
         fields = []
         for text in taken_options(words, "--field-map"):
             one = json.loads(text) if text.startswith("{") else None
@@ -84,10 +87,9 @@ class _Prepare(Command):
         words += [f"--sample-type={name}" for name in kept]
         if not names:
             return _code_of_energon(super().run(words), words)
-        folders = [pathlib.Path(word) for word in words if os.path.isdir(word)]
         if len(folders) != 1:
             sys.exit(f"energon: --dataset-yaml-name needs one folder, found {len(folders)}")
-        with _named(folders[0] / MAIN_FOLDER_NAME, names[-1]):
+        with _named(pathlib.Path(folders[0], MAIN_FOLDER_NAME), names[-1]):
             return _code_of_energon(super().run(words), words)
 
 

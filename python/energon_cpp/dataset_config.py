@@ -11,6 +11,7 @@ from ._errors import UnsupportedError
 from ._explained_options import checks_options
 from ._factories import BaseCoreDatasetFactory
 from ._recipe import DatasetRecipe
+from ._shard_paths import path_text
 from .datasets import Dataset, get_train_dataset, get_val_dataset
 from .metadataset import DatasetSource, LoadedDataset, LoadedDatasetList, sources_of
 from .task_encoder import TaskEncoder
@@ -138,7 +139,7 @@ def get_dataset_from_config(
         **options: Others of get_train_dataset() or get_val_dataset().
     """
     split_part = split_part or "train"
-    sources = sources_of(os.fspath(path), split_part, dataset_config)
+    sources = sources_of(path_text(path), split_part, dataset_config)
     if len(sources) != 1:
         raise ValueError(
             f"{os.fspath(path)} is a metadataset of {len(sources)} datasets: use "
@@ -156,5 +157,5 @@ def get_dataset_from_config(
     given: Callable[..., Dataset] = get_val_dataset
     if training:
         given = functools.partial(get_train_dataset, repeat=False)
-    opened = functools.partial(given, sources[0].path, **options)
+    opened = functools.partial(given, path, **options)
     return ConfiguredDataset(sources[0], subflavors or {}, opened)

@@ -132,6 +132,9 @@ def test_preparing_without_a_split_asks(
     answer("n")
     with pytest.raises(SystemExit, match="nothing was changed"):
         prepare.command.main([str(folder)])
+    monkeypatch.setattr("builtins.input", lambda text: (_ for _ in ()).throw(EOFError))
+    with pytest.raises(SystemExit, match="specify --split-ratio"):
+        prepare.command.main([str(folder)])
 
 
 def test_a_preview_shows_decoded_samples(
