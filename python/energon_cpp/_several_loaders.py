@@ -55,9 +55,13 @@ class SeveralLoader:
                 for loader, ended in zip(self.loaders, self._ended)
             ]
         chosen = self._choose()
-        for batch in self._epoch[chosen]:
-            self._draws += 1
-            return [batch]
+        try:
+            for batch in self._epoch[chosen]:
+                self._draws += 1
+                return [batch]
+        except BaseException:
+            self._epoch = None  # the next loop continues, as that of one loader does
+            raise
         self._ended[chosen] = True
         return []
 

@@ -186,6 +186,20 @@ def test_positions_of_several_datasets_resume(texts: str, num_workers: int) -> N
             loader.load_state_dict({})
 
 
+def test_a_failure_ends_a_loop_over_several_datasets(texts: str) -> None:
+    def fails(value: int) -> int:
+        if value == 3:
+            raise ValueError("no 3")
+        return value
+
+    mapped = energon.MapDataset(energon.MapDataset(samples(texts), number), fails)
+    with energon.get_savable_loader(energon.ConcatDataset(mapped, mapped)) as loader:
+        with pytest.raises(ValueError, match="no 3"):
+            list(loader)
+        with pytest.raises(ValueError, match="no 3"):
+            list(loader)
+
+
 def test_several_datasets_are_checked(texts: str) -> None:
     single = samples(texts)
     with pytest.raises(ValueError, match="weights must be above 0, not 0"):
