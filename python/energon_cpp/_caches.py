@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import abc
 import collections
-import concurrent.futures
 import os
 import pathlib
 import pickle
-import shutil
-import tempfile
 import threading
 import weakref
-from typing import Any, Callable, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 from . import _core
 from ._explained_options import checks_options
 from ._file_stores import DecodeFileStore, FileStore
 from ._shard_paths import path_text
 from .source_info import SourceInfo, add_source_info
+
+if TYPE_CHECKING:
+    import concurrent.futures
 
 T = TypeVar("T")
 
@@ -187,6 +187,8 @@ class CacheEntry:
     """
 
     def __init__(self, ds: FileStore[Any], fname: str) -> None:
+        import concurrent.futures  # takes long
+
         self.ds = ds
         self.fname = fname
         self.refcount = 0
@@ -255,6 +257,8 @@ class FileStoreCachePool(CachePool):
     @property
     def cache_dir(self) -> pathlib.Path:
         """The folder of the cache in this process, which ends with the pool or close()."""
+        import tempfile  # takes long
+
         self._own()
         with self._changed:
             if self._folder is None:
@@ -450,6 +454,8 @@ class _ThreadTarget:
 
 
 def _remove(folder: pathlib.Path, process: int) -> None:
+    import shutil  # takes long
+
     if process == os.getpid():
         shutil.rmtree(folder, ignore_errors=True)
 
