@@ -6,7 +6,7 @@ import inspect
 from typing import Any, Callable
 
 from . import _core
-from ._caches import FileCacheLazy, worker_pool
+from ._caches import NativeFileLazy, worker_pool
 from ._file_stores import FileStore, make_media
 from .cooking import Cooker
 from .decoder import SampleDecoder
@@ -43,8 +43,8 @@ class CookStore(FileStore[Any]):
     def _finished(self, key: str, data: Any) -> Any:
         return data if self._decoder is None else self._decoder._av(key, data)
 
-    def _native_lazy(self, fname: str, pool: Any) -> FileCacheLazy:
-        return FileCacheLazy(self, fname, pool, self._files.lazy(self._name, fname))
+    def _native_lazy(self, fname: str, pool: Any) -> NativeFileLazy:
+        return NativeFileLazy(self, fname, pool, self._files.lazy(self._name, fname))
 
     def _decoded_lazy(self, native: _core.NativeLazy, fname: str) -> Any:
         return self._finished(fname, native.get(fname, self._part_decoder))

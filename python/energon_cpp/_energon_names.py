@@ -17,6 +17,9 @@ NAMES: dict[str, dict[str, str]] = {
         "": "AVData AVDecoder",
         "media": "AVMetadata",
     },
+    "av.av_reader": {
+        "av": "AVProbeIndex AVProbeIndexEntry",
+    },
     "av.utils": {
         "": "AVData AVDecoder",
         "av": "get_clips_uniform get_single_frames_uniform",
@@ -38,6 +41,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "cache.file_cache_pool": {
         "": "CachePool edataclass FileCacheLazy FileStore FileStoreCachePool Lazy SourceInfo",
+        "fork_hook": "ForkMixin",
         "source_info": "add_source_info",
     },
     "cache.file_store": {
@@ -53,6 +57,16 @@ NAMES: dict[str, dict[str, str]] = {
         "": "CachePool DirectLazy edataclass FileStore Lazy MockLazy NoCachePool SourceInfo",
         "source_info": "add_source_info",
     },
+    "dataset_config": {
+        "": (
+            "BaseCoreDatasetFactory CrudeSample DefaultCrudeJsonlDatasetFactory "
+            "StandardWebdatasetFactory WorkerConfig"
+        ),
+        "_epath": "EPath",
+        "_prepare": "MAIN_FOLDER_NAME",
+        "dataset_config": "get_dataset_from_config",
+        "task_encoder": "T_sample",
+    },
     "edataclass": {
         "": "edataclass",
     },
@@ -60,13 +74,14 @@ NAMES: dict[str, dict[str, str]] = {
         "_epath": "DEFAULT_PROFILE_NAME EPath",
     },
     "epathlib.epath": {
-        "_epath": "DEFAULT_PROFILE_NAME EPath",
+        "_epath": "DEFAULT_PROFILE_NAME EPath NVDATASET_CACHE_DIR",
     },
     "errors": {
         "": (
             "FatalSampleError log_exception reraise_exception SampleException SkipSample "
             "SourceInfo"
         ),
+        "sample_utils": "format_sample_detailed",
         "source_info": "get_source_info",
     },
     "flavors": {
@@ -115,7 +130,7 @@ NAMES: dict[str, dict[str, str]] = {
     "flavors.jsonl.crude_jsonl_dataset": {
         "": (
             "BaseCoreDatasetFactory CrudeJsonlDatasetFactory CrudeSample "
-            "DefaultCrudeJsonlDatasetFactory FileStore SavableDataset WorkerConfig"
+            "DefaultCrudeJsonlDatasetFactory FileStore MapDataset SavableDataset WorkerConfig"
         ),
         "_epath": "EPath",
         "_prepare": "JsonlPreparator",
@@ -160,7 +175,10 @@ NAMES: dict[str, dict[str, str]] = {
         ),
     },
     "flavors.webdataset.base_webdataset": {
-        "": "BaseCoreDatasetFactory BaseWebdatasetFactory FileStore SavableDataset WorkerConfig",
+        "": (
+            "BaseCoreDatasetFactory BaseWebdatasetFactory FileStore MapDataset SavableDataset "
+            "WorkerConfig"
+        ),
         "_epath": "EPath",
         "_prepare": "WebdatasetPreparator",
         "task_encoder": "T_sample",
@@ -186,7 +204,7 @@ NAMES: dict[str, dict[str, str]] = {
     "flavors.webdataset.joined_webdataset": {
         "": (
             "BaseCoreDatasetFactory BaseWebdatasetFactory FileStore JoinedWebdatasetFactory "
-            "Sample SavableDataset WorkerConfig"
+            "MapDataset Sample SavableDataset WorkerConfig"
         ),
         "_epath": "EPath",
         "task_encoder": "T_sample",
@@ -208,6 +226,12 @@ NAMES: dict[str, dict[str, str]] = {
         "": "DefaultDecoderWebdatasetFactory Sample StandardWebdatasetFactory",
         "_epath": "EPath",
         "task_encoder": "T_sample",
+    },
+    "fork_hook": {
+        "fork_hook": (
+            "after_in_child_fork_hook after_in_parent_fork_hook before_fork_hook "
+            "DataclassForkMixin ForkMixin WeakCallbacks"
+        ),
     },
     "loader": {
         "": (
@@ -247,18 +271,31 @@ NAMES: dict[str, dict[str, str]] = {
     "metadataset.dataset_loader": {
         "": "BaseCoreDatasetFactory DatasetLoader edataclass WorkerConfig",
         "_epath": "EPath",
+        "dataset_config": "get_dataset_from_config",
+        "metadataset": "DatasetBlendMode LoadedDataset LoadedDatasetList",
     },
     "metadataset.loader": {
         "": "DatasetLoader load_dataset prepare_metadataset traverse_metadataset",
         "_epath": "EPath",
+    },
+    "metadataset.loader_interface": {
+        "": "BaseCoreDatasetFactory edataclass FileStore WorkerConfig",
+        "_epath": "EPath",
+        "metadataset": "DatasetBlendMode LoadedDataset LoadedDatasetList",
     },
     "rng": {
         "": "edataclass WorkerConfig",
         "rng": "SystemRng SystemRngState",
         "state": "FlexState",
     },
+    "sample_utils": {
+        "sample_utils": "format_sample_detailed",
+    },
     "savable_loader": {
-        "": "BasicDataLoader CachePool edataclass SavableDataLoader SavableDataset WorkerConfig",
+        "": (
+            "BaseWrapperDataset BasicDataLoader BatchDataset CachePool edataclass "
+            "SavableDataLoader SavableDataset WorkerConfig"
+        ),
         "rng": "SystemRng",
         "savable_loader": (
             "FlexState SavableCheckpoint SavableDataLoaderState SavableDatasetCheckpoint "
@@ -282,12 +319,15 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "task_encoder.base": {
         "": (
-            "AugmentTaskEncoder Batch batch_list batch_pad_stack batch_stack CachePool Cooker "
-            "CrudeSample CrudeWebdataset DecodeFileStore DefaultTaskEncoder edataclass "
-            "FileStore generic_batch LimitDataset PrimaryFileStore RepeatDataset Sample "
-            "SampleDecoder SavableDataset SourceInfo stateless TaskEncoder WorkerConfig"
+            "AugmentTaskEncoder Batch batch_list batch_pad_stack batch_stack BatchDataset "
+            "BlendDataset CachePool ConcatDataset Cooker CrudeSample CrudeWebdataset "
+            "DecodeFileStore DefaultTaskEncoder edataclass EpochizeDataset FileStore "
+            "generic_batch GroupBatchDataset LimitDataset MapDataset PackingDataset "
+            "PrimaryFileStore RepeatDataset Sample SampleDecoder SavableDataset "
+            "ShuffleBufferDataset SourceInfo stateless TaskEncoder WorkerConfig"
         ),
         "cooking": "get_failure_tolerance get_stateless",
+        "metadataset": "DatasetBlendMode LoadedDataset",
         "rng": "SystemRng",
         "task_encoder": "T_batch T_encoded_sample T_raw_batch T_sample",
     },
@@ -306,6 +346,11 @@ NAMES: dict[str, dict[str, str]] = {
     "tools": {},
     "tools.analyze_debug": {
         "_program": "command=analyze_debug_command",
+    },
+    "tools.checkpoint": {
+        "_epath": "EPath",
+        "_program": "command_redist=redistribute_command",
+        "savable_loader": "SavableDataLoaderState",
     },
     "tools.info": {
         "": "BaseCoreDatasetFactory",
@@ -340,22 +385,83 @@ NAMES: dict[str, dict[str, str]] = {
         "_prepare": "MAIN_FOLDER_NAME",
         "_program": "command=preview_command",
     },
+    "transforms": {
+        "_merged_transforms": "CustomTransform MergeTransform TransformMapper",
+    },
+    "transforms.custom": {
+        "_merged_transforms": "CustomTransform TransformMapper",
+    },
+    "transforms.mappers": {
+        "_merged_transforms": "TransformMapper",
+    },
+    "transforms.merge": {
+        "_merged_transforms": "CustomTransform MergeTransform TransformMapper",
+    },
     "worker": {
         "": "CachePool log_exception reraise_exception SourceInfo WorkerConfig",
     },
     "wrappers": {
-        "": "concat_pad generic_concat homogeneous_concat_mix LimitDataset RepeatDataset",
+        "": (
+            "BatchDataset BlendDataset concat_pad ConcatDataset EpochizeDataset FilterDataset "
+            "generic_concat GroupBatchDataset homogeneous_concat_mix LimitDataset MapDataset "
+            "MixBatchDataset PackingDataset RepeatDataset ShuffleBufferDataset"
+        ),
+    },
+    "wrappers.base": {
+        "": "BaseWrapperDataset Sample SavableDataset WorkerConfig",
+        "state": "FlexState",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.batch_dataset": {
+        "": "BaseWrapperDataset BatchDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_batch",
+    },
+    "wrappers.blend_dataset": {
+        "": "BaseWrapperDataset BlendDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.concat_dataset": {
+        "": "BaseWrapperDataset ConcatDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.epochize_dataset": {
+        "": "BaseWrapperDataset EpochizeDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.filter_dataset": {
+        "": "BaseWrapperDataset FilterDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.group_batch_dataset": {
+        "": "BaseWrapperDataset edataclass GroupBatchDataset SavableDataset WorkerConfig",
+        "state": "FlexState",
+        "task_encoder": "T_batch",
     },
     "wrappers.limit_dataset": {
-        "": "LimitDataset SavableDataset WorkerConfig",
+        "": "BaseWrapperDataset LimitDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.map_dataset": {
+        "": "BaseWrapperDataset MapDataset SavableDataset WorkerConfig",
         "task_encoder": "T_sample",
     },
     "wrappers.mix_batch_dataset": {
-        "": "concat_pad generic_concat homogeneous_concat_mix SavableDataset WorkerConfig",
+        "": (
+            "BaseWrapperDataset BatchDataset BlendDataset concat_pad generic_concat "
+            "homogeneous_concat_mix MixBatchDataset SavableDataset WorkerConfig"
+        ),
         "task_encoder": "T_batch",
     },
+    "wrappers.packing_dataset": {
+        "": "BaseWrapperDataset PackingDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_encoded_sample T_sample",
+    },
     "wrappers.repeat_dataset": {
-        "": "RepeatDataset SavableDataset WorkerConfig",
+        "": "BaseWrapperDataset RepeatDataset SavableDataset WorkerConfig",
+        "task_encoder": "T_sample",
+    },
+    "wrappers.shuffle_buffer_dataset": {
+        "": "BaseWrapperDataset SavableDataset ShuffleBufferDataset WorkerConfig",
         "task_encoder": "T_sample",
     },
 }

@@ -1,4 +1,8 @@
-"""EPath, the path class of Energon, for files on this machine or a mounted file system."""
+"""EPath, the path class of Energon, for files on this machine or a mounted file system.
+
+`dss://NAME@VERSION/file` is the file NAME/VERSION/file below the folder that the environment
+variable NVDATASET_CACHE_DIR names.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,12 @@ DEFAULT_PROFILE_NAME = "__filesystem__"
 
 _ADDRESS = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
 
+_DATASET = re.compile("dss://([^/@]+)@([^/@]+)(?:/(.*))?", re.DOTALL)
+
 AnyPath = Union[str, "os.PathLike[str]"]
+
+#: The folder of datasets with addresses dss://; None means that there is none.
+NVDATASET_CACHE_DIR: EPath | None = None
 
 
 @functools.total_ordering
@@ -23,20 +32,40 @@ class EPath:
     """An absolute path without `.` and `..`. A relative path starts at the current folder. Equal to
     a pathlib.Path with the same parts.
 
+    Attributes:
+        internal_path: The path on this machine.
+
     Raises:
         UnsupportedError: The path is the address of a server, such as msc:// or s3://.
-        ValueError: The path leads above the root.
+        ValueError: The path leads above the root, or an address dss:// has no version.
     """
 
-    __slots__ = ("internal_path",)
+    __slots__ = ("internal_path", "_dataset")
 
     internal_path: pathlib.PurePosixPath
+    _dataset: tuple[str, pathlib.PurePosixPath] | None  # of dss://: the address, and its folder
 
     def __init__(self, initial_path: AnyPath) -> None:
+        self._dataset = None
+        if isinstance(initial_path, EPath):
+            self.internal_path, self._dataset = initial_path.internal_path, initial_path._dataset
+            return
         path = os.fspath(initial_path)
         if not isinstance(initial_path, os.PathLike):
-            path = _local_part(path)
+            if path.startswith("dss://"):
+                self._dataset, path = _dataset_of(path)
+            else:
+                path = _local_part(path)
         self.internal_path = _resolved(os.path.join(os.getcwd(), path))
+        if self._dataset and not self.internal_path.is_relative_to(self._dataset[1]):
+            raise ValueError(f"the path '{initial_path}' leads above its dataset")
+
+    def _at(self, path: AnyPath) -> EPath:
+        """Another path on this machine, which stays an address dss:// below the same dataset."""
+        other = EPath(path)
+        if self._dataset and other.internal_path.is_relative_to(self._dataset[1]):
+            other._dataset = self._dataset
+        return other
 
     # --- The path itself ---
 
@@ -54,11 +83,15 @@ class EPath:
 
     @property
     def parent(self) -> EPath:
-        return EPath(self.internal_path.parent)
+        return self._at(self.internal_path.parent)
 
     @property
     def url(self) -> str:
-        return str(self.internal_path)
+        if self._dataset is None:
+            return str(self.internal_path)
+        address, folder = self._dataset
+        inner = str(self.internal_path.relative_to(folder))
+        return address if inner == "." else f"{address}/{inner}"
 
     def is_local(self) -> bool:
         """True: other paths are not supported."""
@@ -68,7 +101,7 @@ class EPath:
         return pathlib.Path(self.internal_path)
 
     def with_suffix(self, suffix: str) -> EPath:
-        return EPath(self.internal_path.with_suffix(suffix))
+        return self._at(self.internal_path.with_suffix(suffix))
 
     def relative_to(self, other: AnyPath) -> str:
         """Returns the path below `other`. Raises ValueError unless it is below."""
@@ -77,10 +110,12 @@ class EPath:
     def __truediv__(self, other: AnyPath) -> EPath:
         text = os.fspath(other)
         is_whole = isinstance(other, str) and _ADDRESS.match(text)
-        return EPath(text if is_whole else os.path.join(self.internal_path, text))
+        if is_whole:
+            return EPath(text)
+        return self._at(pathlib.PurePosixPath(os.path.join(self.internal_path, text)))
 
     def __fspath__(self) -> str:
-        return self.url
+        return str(self.internal_path)
 
     def __str__(self) -> str:
         return self.url
@@ -195,15 +230,16 @@ class EPath:
         """Returns the files in the folder and below it. Follows links to folders."""
         for folder, _, files in os.walk(self, followlinks=True):
             for name in files:
-                yield EPath(folder) / name
+                yield self._at(os.path.join(folder, name))
 
     def glob(self, pattern: str) -> Iterator[EPath]:
         """Returns the files and folders below this path that match, such as "**/*.tar". A wildcard
         does not match a leading dot."""
         import glob
 
-        for found in glob.iglob(os.path.join(glob.escape(self.url), pattern), recursive=True):
-            yield EPath(found)
+        place = glob.escape(os.fspath(self))
+        for found in glob.iglob(os.path.join(place, pattern), recursive=True):
+            yield self._at(found)
 
 
 def _local_part(path: str) -> str:
@@ -220,6 +256,29 @@ def _local_part(path: str) -> str:
         f"'{path}' is an address; paths must be on this machine or a mounted file system: copy or "
         "mount the data, and pass its path"
     )
+
+
+class _NoVersionError(ValueError, AssertionError):
+    """Also an AssertionError, which Energon raises."""
+
+
+def _dataset_of(address: str) -> tuple[tuple[str, pathlib.PurePosixPath], str]:
+    """The dataset of an address dss:// with its folder, and the path on this machine."""
+    match = _DATASET.fullmatch(address)
+    if match is None:
+        raise _NoVersionError(
+            f"'{address}': DSS paths must include a dataset version separated by '@', as in "
+            "dss://name@version"
+        )
+    name, version, inner = match.groups()
+    root = NVDATASET_CACHE_DIR or os.environ.get("NVDATASET_CACHE_DIR")
+    if not root:
+        raise UnsupportedError(
+            f"'{address}' needs the environment variable NVDATASET_CACHE_DIR, the folder that has "
+            f"the dataset as {name}/{version}"
+        )
+    folder = _resolved(os.path.join(os.getcwd(), root, name, version))
+    return (f"dss://{name}@{version}", folder), os.path.join(folder, inner or "")
 
 
 def _resolved(path: str) -> pathlib.PurePosixPath:

@@ -117,16 +117,20 @@ class DatasetRecipe:
         stages: dict[str, Any] | None = None,
         leaf: int | None = None,
         wrapper: Wrapper | None = None,
+        task_encoder: Encoder | None = None,
+        path: str | None = None,
     ) -> "DatasetRecipe":
-        """Returns the same recipe with these options or stages, of one dataset, or with one more
-        wrapper."""
+        """Returns the same recipe with these options or stages, of one dataset, with one more
+        wrapper, with the functions of another encoder with the same decoder, or of other data."""
+        if task_encoder is not None:
+            options = options or {}
         recipe = DatasetRecipe(
-            self.path,
+            self.path if path is None else path,
             self.training,
             self.worker_config,
-            self.task_encoder,
+            self.task_encoder if task_encoder is None else task_encoder,
             {**self.options, **(options or {})},
-            self.stages if stages is None else stages,
+            self.stages if stages is None and task_encoder is None else stages,
             self.permissions,
             self.leaf if leaf is None else leaf,
             self.wrappers if wrapper is None else (*self.wrappers, wrapper),
@@ -194,14 +198,13 @@ def check_is_object(encoder: Any) -> None:
 
 def _check_hooks(encoder: Encoder) -> None:
     """Raises TypeError for hooks of Energon that nothing would call."""
-    hooks: tuple[str, ...] = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
-    hooks += ("build_train_datasets", "build_val_datasets")
+    hooks = ("build_batch", "build_cook_crude_sample", "build_encode_sample")
     found = [name for name in hooks if hasattr(encoder, name)]
     if found:
         raise TypeError(
             f"{type(encoder).__name__} overrides {', '.join(found)}, which do not exist: pipelines "
-            "are composed natively; override functions such as encode_sample and batch, and use "
-            "the options of get_train_dataset()"
+            "are composed natively; override functions such as encode_sample and batch, or put "
+            "wrappers around the dataset in build_train_datasets"
         )
     _warn_of_misspelled(encoder)
 

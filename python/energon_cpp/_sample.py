@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import copyreg
 import dataclasses
 import math
@@ -286,6 +287,28 @@ class Batch(Item):
         sources = [getattr(one, "__sources__", None) or () for one in samples]
         own["__sources__"] = tuple(source for some in sources for source in some)
         return cls(**{**own, **batched, **fields})
+
+
+class _FieldsOfBatch:
+    """The dataclass fields of a Batch. An object also has those that the library added, for
+    dataclasses.fields() and asdict()."""
+
+    def __init__(self, declared: dict[str, Any]) -> None:
+        self._declared = declared
+
+    def __get__(self, batch: Batch | None, cls: type) -> dict[str, Any]:
+        if batch is None or type(batch) is not Batch:
+            return self._declared
+        fields = dict(self._declared)
+        for name in batch._field_names():
+            if name not in fields:
+                field = copy.copy(self._declared["__key__"])
+                field.name, field.type = name, Any
+                fields[name] = field
+        return fields
+
+
+setattr(Batch, "__dataclass_fields__", _FieldsOfBatch(Batch.__dataclass_fields__))
 
 
 def _called(value: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from ._sample import CrudeSample
 from ._stages import Encoder
 from ._warnings import warn
 from .metadataset import DatasetSource, sources_of
-from .task_encoder import T_batch, TaskEncoder
+from .task_encoder import T_batch, TaskEncoder, overrides
 from .worker_config import WorkerConfig
 
 if TYPE_CHECKING:
@@ -200,7 +200,15 @@ def get_train_dataset(
         options["parallel_slices"] = parallel_shard_iters
     permissions = permissions_of(sample_types, allow_imports)
     recipe = make_recipe(path, True, worker_config, task_encoder, options, permissions)
-    return _checked(Dataset(recipe), sample_type)
+    arguments = {
+        "batch_size": batch_size,
+        "batch_drop_last": batch_drop_last,
+        "packing_buffer_size": packing_buffer_size,
+        "virtual_epoch_length": virtual_epoch_length,
+        "shuffle_buffer_size": shuffle_buffer_size,
+        "repeat": repeat,
+    }
+    return _built(recipe, arguments, sample_type)
 
 
 @takes_old_options
@@ -268,7 +276,9 @@ def get_val_dataset(
     """
     given = dict(locals())
     del given["sample_type"]
-    return _checked(Dataset(_val_recipe(**given)), sample_type)
+    names = ("batch_size", "batch_drop_last", "packing_buffer_size", "limit")
+    arguments = {name: given[name] for name in names}
+    return _built(_val_recipe(**given), arguments, sample_type)
 
 
 def _val_recipe(
@@ -357,6 +367,30 @@ def get_val_datasets(
         length = pipeline.lengths[0]
         datasets.append((dataset, dataclasses.replace(source, length=length, subflavors=merged)))
     return datasets
+
+
+def _built(
+    recipe: DatasetRecipe, arguments: dict[str, Any], sample_type: type | None
+) -> Dataset[Any]:
+    """Opens the dataset, by the method of the task encoder if it overrides the one that builds
+    datasets."""
+    dataset = _checked(Dataset(recipe), sample_type)
+    method = "build_train_datasets" if recipe.training else "build_val_datasets"
+    if not overrides(recipe.task_encoder, method):
+        return dataset
+    from .dataset_config import BuiltDatasets
+
+    datasets = BuiltDatasets(dataset)
+    if recipe.training:
+        arguments["blend_mode"] = datasets.sources.blend_mode
+    build = getattr(recipe.task_encoder, method)
+    built = build(datasets=datasets, worker_config=recipe.worker_config, **arguments)
+    if not isinstance(built, Dataset):
+        raise TypeError(
+            f"{type(recipe.task_encoder).__name__}.{method}() must return a dataset, not a "
+            f"{type(built).__name__}"
+        )
+    return built
 
 
 def _checked(dataset: Dataset[T_batch], sample_type: type | None) -> Dataset[T_batch]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
+from typing import Any, Callable
 
 from ._caches import CachePool, FileStoreCachePool
 from ._shard_paths import path_text
 from ._torch_options import check_in_order, explains_torch_options, wait_limit
 from .datasets import Dataset
+from ._several_loaders import SeveralLoader
 from .loaders import BasicDataLoader, SavableDataLoader
 from .task_encoder import T_batch
 from .worker_config import WorkerConfig
+from .wrappers import _SeveralDatasets
 
 __all__ = ["get_loader", "get_savable_loader"]
 
@@ -79,8 +81,11 @@ def get_savable_loader(
         quarantine_file: File to which skipped samples and shards are appended, one JSON object per
             line.
     """
+    given = dict(locals())
     check_in_order(in_order)
     _check_config(dataset, worker_config)
+    if isinstance(dataset, _SeveralDatasets):
+        return _loader_of_several(get_savable_loader, **given)  # type: ignore[no-any-return]
     return SavableDataLoader(
         _with_cache(dataset, cache_pool),
         pin_memory=pin_memory,
@@ -118,8 +123,11 @@ def get_loader(
 ) -> BasicDataLoader[T_batch]:
     """Creates a loader without save and restore. Otherwise it equals get_savable_loader(): loops
     deliver the same batches, and a loop continues where the previous one ended."""
+    given = dict(locals())
     check_in_order(in_order)
     _check_config(dataset, worker_config)
+    if isinstance(dataset, _SeveralDatasets):
+        return _loader_of_several(get_loader, **given)  # type: ignore[no-any-return]
     return BasicDataLoader(
         _with_cache(dataset, cache_pool),
         pin_memory=pin_memory,
@@ -129,6 +137,15 @@ def get_loader(
         checkpoint_history=0,  # no method uses it
         **_given(arena_limit_bytes=arena_limit_bytes),
     )
+
+
+def _loader_of_several(make: Callable[..., Any], *, dataset: Any, **options: Any) -> Any:
+    """The loader of several datasets, with a loader of each of them."""
+    for name in ("debug_log_path", "quarantine_file"):
+        if options.get(name) is not None:
+            raise ValueError(f"{name} must be None for a {type(dataset).__name__}, whose loaders "
+                             "would write one file")  # fmt: skip
+    return SeveralLoader(dataset, [make(one, **options) for one in dataset.datasets])
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from typing import Any, Iterable, Mapping, Union
+import os
+from typing import Any, Iterable, Mapping, Sequence, Union
 
 from ._core import JobState, LoaderState
 from ._explained_options import checks_options
@@ -40,6 +41,29 @@ def rescale_states(states: Iterable[AnyState], worker_config: WorkerConfig) -> L
         allow_uneven=worker_config.allow_uneven,
     )
     return rescaled.state_of_rank(worker_config.rank)
+
+
+def redistribute_files(
+    files: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str], world_size: int
+) -> None:
+    """Converts the states of a job that torch.save() wrote, one file for each rank, to another
+    number of ranks with as many workers in total. Writes state_rank0.pt and so on to the folder.
+
+    Raises:
+        StateMismatchError: The states do not belong together, or some are missing.
+        ValueError: The number of workers is not divisible by that of ranks.
+    """
+    import torch
+
+    states = [as_loader_state(torch.load(file, weights_only=True)) for file in files]
+    job = JobState.merge(states)
+    workers = sum(len(rank["checkpoints"]) for rank in job.describe()["ranks"])
+    if world_size < 1 or workers % world_size != 0:
+        raise ValueError(f"{workers} workers cannot be divided among {world_size} ranks")
+    rescaled = job.rescale(world_size, workers // world_size)
+    os.makedirs(folder, exist_ok=True)
+    for rank in range(world_size):
+        torch.save(rescaled.state_of_rank(rank), os.path.join(folder, f"state_rank{rank}.pt"))
 
 
 def as_state_dict(state: LoaderState) -> dict[str, Any]:

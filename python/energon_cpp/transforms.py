@@ -11,6 +11,9 @@ Tiles make the inputs of vision-language models, and come after geometry and col
 (height, width), or one number for both unless a class says otherwise. `fill` is the color of new
 pixels: levels from 0 to 255, one for all channels or one for each. All transforms of a list that
 set `fill`, `interpolation` or `antialias` must set the same value.
+
+MergeTransform and CustomTransform, of Energon, are for functions of samples: they merge transforms
+of torchvision.
 """
 
 from __future__ import annotations
@@ -18,9 +21,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from typing import Any, Callable, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar, Union
 
 from ._explained_options import checks_fields, explains_options
+
+if TYPE_CHECKING:  # at run time, energon_cpp adds them
+    from ._merged_transforms import CustomTransform as CustomTransform
+    from ._merged_transforms import MergeTransform as MergeTransform
+    from ._merged_transforms import TransformMapper as TransformMapper
 
 __all__ = [
     "CLIP_MEAN",

@@ -225,3 +225,31 @@ def test_wrong_sample_rates() -> None:
     for rate in (0, 768001):
         with pytest.raises(ValueError, match=f"a sample rate of {rate} Hz: expected 100 to 768000"):
             energon.AVDecoder(wav(), audio_sample_rate=rate).get_audio()
+def test_clips_of_sound_have_one_length() -> None:
+    decoder = energon.AVDecoder(io.BytesIO(wav()))
+    data = get_clips_uniform(decoder, 0.33337, 7, request_audio=True)
+    assert {clip.shape for clip in arrays(data.audio_clips)} == {(1, round(0.33337 * RATE))}
+
+
+def test_an_index_of_frames() -> None:
+    from energon_cpp.av.av_reader import AVProbeIndex
+
+    class Packet:
+        def __init__(self, pts: int | None, is_keyframe: bool = False) -> None:
+            self.pts = pts
+            self.is_keyframe = is_keyframe
+
+    class Container:
+        """Packets in the order of decoding, as av.open() gives them."""
+
+        def demux(self, video: int) -> Any:
+            assert video == 0
+            yield from [Packet(0, True), Packet(30), Packet(10), Packet(20), Packet(40, True)]
+            yield Packet(None)
+
+    index = AVProbeIndex(Container(), 0)
+    assert [entry.timestamp for entry in index] == [0, 10, 20, 30, 40]
+    assert [i for i, entry in enumerate(index) if entry.is_keyframe] == [0, 4]
+    assert [index.search_timestamp(time) for time in (-1, 0, 39, 40, 99)] == [-1, 0, 0, 4, 4]
+    assert [index.search_timestamp(time, backward=False) for time in (0, 1, 40, 41)] == [0, 4, 4, -1]
+    assert index.search_timestamp(25, any_frame=True) == 2

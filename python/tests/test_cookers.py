@@ -195,8 +195,11 @@ def test_stores_alone(recipe: str) -> None:
     assert pool.get_lazy(files, "note_0004.txt").get() == b"note 4"
     assert pool.get(files, "note_0004.txt") == b"note 4"
     assert pool.to_cache([1], "list").get() == [1]
-    with pytest.raises(NotImplementedError, match="'raw'"):
-        energon.FileStoreCachePool(method="pickle")
+    with pytest.raises(ValueError, match="'raw' or 'pickle'"):
+        energon.FileStoreCachePool(method="json")
+    dataset = energon.get_val_dataset(recipe, split_part="train", worker_config=config(), batch_size=4)
+    with pytest.raises(ValueError, match="method='pickle'.*use 'raw'"):
+        energon.get_loader(dataset, cache_pool=energon.FileStoreCachePool(method="pickle"))
 
 
 def test_media_metadata(tmp_path: pathlib.Path) -> None:
@@ -274,3 +277,90 @@ def test_tags_are_another_name_of_subflavors(texts: str, tmp_path: pathlib.Path)
     assert energon.Cooker(cook).has_tags is None
     with pytest.raises(ValueError, match="has_tags is another name of has_subflavors"):
         energon.Cooker(cook, {"a": 1}, has_tags={"a": 1})
+
+
+class Words(energon.FileStore[Any]):
+    """A store of a program."""
+
+    def __init__(self, **files: Any) -> None:
+        self.files = files
+        self.reads = 0
+
+    def __getitem__(self, key: str) -> tuple[Any, energon.SourceInfo]:
+        self.reads += 1
+        return self.files[key], energon.SourceInfo(dataset_path="words", index=key, shard_name="")
+
+    def get_path(self) -> str:
+        return "words"
+
+
+@pytest.mark.parametrize("method", ["raw", "pickle"])
+def test_a_pool_reads_stores_of_programs(tmp_path: pathlib.Path, method: str) -> None:
+    words = Words(**{"a.txt": b"one", "b": [1, 2]})
+    store = energon.DecodeFileStore(words, decoder=energon.SampleDecoder())
+    pool = energon.FileStoreCachePool(parent_cache_dir=tmp_path, num_workers=1, method=method)
+    first, second = (pool.get_lazy(store, "a.txt") for _ in range(2))
+    entry = first.entry
+    assert entry is second.entry and entry.refcount == 2
+    assert entry.send_to_cache_future.result(timeout=20) and words.reads == 1
+    assert len(list(pool.cache_dir.iterdir())) == pool.current_cache_count == 1
+    sample = {"__sources__": ()}
+    assert first.get(sample) == "one" == first.get() and entry.refcount == 1
+    assert [source.index for source in sample["__sources__"]] == ["a.txt"]
+    assert second.get() == "one" and words.reads == 1
+    assert pool.current_cache_size == 0 and not list(pool.cache_dir.iterdir())
+    other = pool.get_lazy(words, "b")
+    assert other.entry.send_to_cache_future.result(timeout=20) and other.get() == [1, 2]
+    missing = pool.get_lazy(words, "c")
+    with pytest.raises(KeyError):
+        missing.entry.send_to_cache_future.result(timeout=20)
+    with pytest.raises(KeyError):
+        missing.get()
+    folder = pool.cache_dir
+    pool.close()
+    assert not folder.exists()
+
+
+def test_a_full_cache_waits(tmp_path: pathlib.Path) -> None:
+    words = Words(a=bytes(60), b=bytes(60), c=bytes(60), d=bytes(200))
+    pool = energon.FileStoreCachePool(parent_cache_dir=tmp_path, num_workers=1)
+    pool.max_cache_size = 100
+    a, b, b_again, c, d = (pool.get_lazy(words, name) for name in "abbcd")
+    assert a.entry.send_to_cache_future.result(timeout=20)
+    assert not b.entry.send_to_cache_future.done()
+    assert b.get() == bytes(60)  # read directly, and again later for the other reference
+    a.get()
+    assert c.entry.send_to_cache_future.result(timeout=20) and pool.current_cache_size == 60
+    c.get()
+    assert b_again.entry.send_to_cache_future.result(timeout=20)
+    del b_again
+    assert pool.current_cache_count == 0
+    assert d.entry.send_to_cache_future.result(timeout=20) is False and len(d.get()) == 200
+    pool.close()
+
+
+def test_data_in_the_cache(tmp_path: pathlib.Path) -> None:
+    pool = energon.FileStoreCachePool(parent_cache_dir=tmp_path)
+    lazy = pool.to_cache({"a": 1}, "name")
+    path = lazy.cache_path
+    assert path.parent == pool.cache_dir and path.is_file()
+    assert lazy.get() == {"a": 1} == lazy.get() and lazy.cache_path is None and not path.exists()
+    unused = pool.to_cache([1], "name")
+    path = unused.cache_path
+    del unused
+    assert not path.exists()
+    pool.close()
+
+
+def test_a_pool_after_a_fork_is_empty(tmp_path: pathlib.Path) -> None:
+    words = Words(a=b"one")
+    pool = energon.FileStoreCachePool(parent_cache_dir=tmp_path, num_workers=1)
+    lazy = pool.get_lazy(words, "a")
+    assert lazy.entry.send_to_cache_future.result(timeout=20)
+    child = os.fork()
+    if child == 0:
+        own = pool.get_lazy(words, "a")
+        os._exit(0 if own.get() == b"one" and pool.cache_dir.exists() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert lazy.get() == b"one" and words.reads == 1
+    pool.close()

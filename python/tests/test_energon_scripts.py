@@ -302,10 +302,10 @@ def test_augmented_encoders(texts: str, num_workers: int) -> None:
 
 def test_hooks_that_are_never_called_are_errors(texts: str) -> None:
     class Builds(DefaultTaskEncoder[Any, Any, Any, Any]):
-        def build_train_datasets(self, **options: Any) -> Any:
-            return super().build_train_datasets(**options)  # type: ignore[misc]
+        def build_batch(self, dataset: Any, **options: Any) -> Any:
+            return super().build_batch(dataset, **options)  # type: ignore[misc]
 
-    with pytest.raises(TypeError, match="Builds overrides build_train_datasets"):
+    with pytest.raises(TypeError, match="Builds overrides build_batch.*build_train_datasets"):
         loader_of(texts, Builds())
 
     class Decodes(energon.FileStoreDecoder):

@@ -46,7 +46,7 @@ def test_paths_are_absolute(given: Any, expected: str) -> None:
     assert repr(path) == f"EPath('{expected}')"
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/a.tar", "msc://profile/a", "dss://name@v0"])
+@pytest.mark.parametrize("address", ["s3://bucket/a.tar", "msc://profile/a"])
 def test_addresses_are_refused(address: str) -> None:
     with pytest.raises(energon.UnsupportedError, match=f"'{address}' is an address.*mount"):
         EPath(address)
@@ -153,3 +153,25 @@ def test_functions_take_them(texts: str) -> None:
     dataset = energon.get_val_dataset(path, worker_config=config(), batch_size=4)
     assert len(list(energon.get_loader(dataset))) == 15
     assert energon.get(path, "0003")["txt"] == energon.get(texts, "0003")["txt"]
+
+
+def test_addresses_of_datasets_are_folders(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "charts" / "v1" / "images").mkdir(parents=True)
+    file = tmp_path / "charts" / "v1" / "images" / "a.jpg"
+    file.write_bytes(b"jpg")
+    with pytest.raises(energon.UnsupportedError, match="NVDATASET_CACHE_DIR.*charts/v1"):
+        EPath("dss://charts@v1")
+    monkeypatch.setenv("NVDATASET_CACHE_DIR", str(tmp_path))
+    root = EPath("dss://charts@v1")
+    path = root / "images" / "a.jpg"
+    assert str(path) == path.url == "dss://charts@v1/images/a.jpg"
+    assert path.local_path() == file and os.fspath(path) == str(file) and path.read_bytes() == b"jpg"
+    assert [str(one) for one in root.walk()] == [str(path)] == [str(one) for one in root.glob("*/*")]
+    assert path.relative_to(root) == "images/a.jpg" and str(path.parent.parent) == "dss://charts@v1"
+    assert str(root.parent) == str(tmp_path / "charts") and pickle.loads(pickle.dumps(path)).url == path.url
+    with pytest.raises(ValueError, match="leads above its dataset"):
+        EPath("dss://charts@v1/../x")
+    with pytest.raises((AssertionError), match="must include a dataset version separated by '@'"):
+        EPath("dss://charts")

@@ -459,3 +459,43 @@ def test_a_collection_copies_no_memory(texts: str) -> None:
             assert gc.isenabled() and gc.get_freeze_count() == 0
     """
     assert succeed(texts, code) == "True\n"
+
+
+# --- Hooks of forks ---
+
+
+def test_hooks_run_at_forks() -> None:
+    ran = run_script("""
+        import dataclasses, os
+        from energon_cpp import fork_hook
+
+        seen = []
+
+        class Told(fork_hook.ForkMixin):
+            def __before_fork__(self):
+                seen.append("object before")
+
+        @dataclasses.dataclass
+        class ToldToo(fork_hook.DataclassForkMixin):
+            name: str
+            def __after_in_child_fork__(self):
+                seen.append(self.name)
+
+        def in_parent():
+            seen.append("parent")
+
+        kept, also_kept, gone = Told(), ToldToo("child"), Told()
+        del gone
+        fork_hook.after_in_parent_fork_hook(in_parent)
+        fork_hook.after_in_parent_fork_hook(in_parent)
+        fork_hook.before_fork_hook(lambda: seen.append("forgotten"))
+        fork_hook.before_fork_hook(lambda: seen.append("persistent"), make_persistent=True)
+        pid = os.fork()
+        if pid == 0:
+            print(seen, flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        print(seen)
+    """)
+    before = "['object before', 'persistent'"
+    assert ran == Ran(0, f"{before}, 'child']\n{before}, 'parent']\n", "")

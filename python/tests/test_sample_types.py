@@ -144,3 +144,28 @@ def test_a_join_of_typed_and_crude_samples_is_refused(typed: str) -> None:
     path = joined(typed)
     with pytest.raises(energon.UnsupportedError, match="sample type.*other"):
         loader_of(path, split_part="train")
+
+
+def test_samples_as_text() -> None:
+    pytest.importorskip("yaml")
+    import numpy
+
+    from energon_cpp.sample_utils import format_sample_detailed
+
+    sample = energon.TextSample(__key__="a", text="two\nlines")
+    shown = format_sample_detailed(sample, "  ").split("\n")
+    assert shown[0] == "  __key__: a" and "  text: 'two" in shown
+    values = {"none": None, "list": [1, (True, 2.5)], "bytes": b"x" * 200, "array": numpy.arange(20)}
+    assert format_sample_detailed(values).split("\n") == [
+        "none: null",
+        "list:",
+        "- 1",
+        "- - true",
+        "  - 2.5",
+        "bytes: b'" + "x" * 100 + "'... 200 bytes",
+        "array: np.ndarray(shape=(20,), dtype=int64, min=0, max=19, values=["
+        + "".join(f"np.int64({i}), " for i in range(10))
+        + "...])",
+    ]
+    nested = {"sample": energon.TextSample(__key__="b", text="t")}
+    assert "  TextSample:" in format_sample_detailed(nested).split("\n")

@@ -364,3 +364,122 @@ def test_values_are_compared_and_kept() -> None:
 def test_wrong_values_are_refused(make: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+# --- Transforms of torchvision as one resampling ---
+
+
+def rgb_image(width: int, height: int) -> Any:
+    image = pytest.importorskip("PIL.Image")
+    numpy = pytest.importorskip("numpy")
+    y, x = numpy.mgrid[0:height, 0:width]
+    pixels = numpy.stack([x * 255 // width, y * 255 // height, (x + y) % 50], 2)
+    return image.fromarray(pixels.astype("uint8"))
+
+
+def test_custom_transforms_are_merged() -> None:
+    import numpy
+
+    from energon_cpp.transforms import CustomTransform, MergeTransform
+
+    class Moved(CustomTransform):
+        def apply_transform(self, matrix: Any, dst_size: Any) -> Any:
+            return self.translate(5, 3) @ matrix, dst_size + [3, 5], "moved"
+
+    class Flipped(CustomTransform):
+        def apply_transform(self, matrix: Any, dst_size: Any) -> Any:
+            return self.translate(dst_size[1], 0) @ self.hflip() @ matrix, dst_size, None
+
+    class Turned(CustomTransform):
+        def apply_transform(self, matrix: Any, dst_size: Any) -> Any:
+            turned = self.translate(0, dst_size[1]) @ self.rotate(numpy.pi / 2)
+            return turned @ matrix, dst_size[::-1], None
+
+        def fill(self) -> Any:
+            return (1, 2, 3)
+
+    image = rgb_image(20, 12)
+    pixels = numpy.asarray(image)
+    moved = numpy.asarray(MergeTransform([Moved()])(image))
+    assert moved.shape == (15, 25, 3) and not moved[:3].any()
+    assert (moved[3:, 5:] == pixels).all()
+    both = MergeTransform([Turned(), Flipped()])
+    assert (numpy.asarray(both(image)) == numpy.rot90(pixels)[:, ::-1]).all()
+    filled = numpy.asarray(MergeTransform([Turned(), Moved()])(image))
+    assert tuple(filled[0, 0]) == (1, 2, 3) and (filled[3:, 5:] == numpy.rot90(pixels)).all()
+    with pytest.raises(TypeError, match="int cannot be merged.*RandomRotation"):
+        MergeTransform([3])
+    with pytest.raises(TypeError, match="needs an image of PIL, not a ndarray"):
+        both(pixels)
+
+    class Blue(Flipped):
+        def fill(self) -> Any:
+            return (0, 0, 255)
+
+    with pytest.raises(ValueError, match="differ in fill"):
+        MergeTransform([Turned(), Blue()])
+
+
+def of_torchvision(name: str, drawn: Any = None, **attributes: Any) -> Any:
+    """Stands in for a transform of torchvision, with fixed random parameters."""
+    attributes |= {"__module__": "torchvision.transforms.transforms"}
+    return type(name, (), {**attributes, "get_params": lambda *_: drawn})()
+
+
+def test_transforms_of_torchvision_are_merged() -> None:
+    """Like the same operations of PIL, one after the other."""
+    pytest.importorskip("torch")
+    import numpy
+    from PIL import Image
+
+    from energon_cpp.transforms import MergeTransform
+
+    nearest, bilinear = Image.Resampling.NEAREST, Image.Resampling.BILINEAR
+    image = rgb_image(64, 48)
+    crop = {"padding": None, "pad_if_needed": False, "padding_mode": "constant", "fill": 0}
+    flip = of_torchvision("RandomHorizontalFlip", p=1.0)
+    upside_down = of_torchvision("RandomVerticalFlip", p=1.0)
+    turn = {"degrees": 30, "center": None, "interpolation": bilinear}
+    corners = [[0, 0], [63, 0], [63, 47], [0, 47]]
+    moved = [[5, 2], [60, 4], [58, 40], [1, 44]]
+    resized = of_torchvision(
+        "RandomResizedCrop", (5, 6, 20, 30), size=(40, 60), scale=(), ratio=(), interpolation=bilinear
+    )
+    cases: list[tuple[list[Any], Any]] = [
+        (
+            [of_torchvision("Resize", size=[24, 40], max_size=None, interpolation=nearest)],
+            image.resize((40, 24), nearest),
+        ),
+        (
+            [of_torchvision("Resize", size=20, max_size=25, interpolation=nearest)],
+            image.resize((25, 19), nearest),
+        ),
+        ([of_torchvision("CenterCrop", size=(40, 30))], image.crop((17, 4, 47, 44))),
+        ([of_torchvision("CenterCrop", size=(60, 70))], image.crop((-3, -6, 67, 54))),
+        (
+            [of_torchvision("RandomCrop", (2, 3, 10, 20), size=(10, 20), **crop), flip],
+            image.crop((3, 2, 23, 12)).transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+        ),
+        (
+            [of_torchvision("RandomCrop", (2, 3, 60, 70), size=(60, 70),
+                            **{**crop, "padding": [1, 2], "pad_if_needed": True}), upside_down],
+            image.crop((-2, -8, 68, 52)).transpose(Image.Transpose.FLIP_TOP_BOTTOM),
+        ),
+        ([resized], image.crop((6, 5, 36, 25)).resize((60, 40), bilinear)),
+        ([of_torchvision("RandomRotation", 30, expand=False, **turn)], image.rotate(30, bilinear)),
+        (
+            [of_torchvision("RandomRotation", 30, expand=True, **turn), flip],
+            image.rotate(30, bilinear, expand=True).transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+        ),
+        ([of_torchvision("RandomPerspective", p=0.0)], image),
+    ]  # fmt: skip
+    for transforms, expected in cases:
+        made = MergeTransform(transforms)(image)
+        assert made.size == expected.size, transforms
+        difference = abs(numpy.asarray(made).astype(int) - numpy.asarray(expected).astype(int))
+        assert (difference > 2).mean() < 0.01, transforms
+    perspective = of_torchvision(
+        "RandomPerspective", (corners, moved), p=1.0, distortion_scale=0.5, interpolation=nearest
+    )
+    warped = numpy.asarray(MergeTransform([perspective])(image))
+    assert not warped[0, 0].any() and abs(warped[3, 6] - numpy.asarray(image)[1, 1]).max() <= 8

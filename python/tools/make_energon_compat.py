@@ -46,7 +46,7 @@ TABLE = PACKAGE / "_energon_names.py"
 OTHER_NAMES = {
     f"tools.{tool}.command": ("_program", f"{tool}_command")
     for tool in ("analyze_debug", "info", "lint", "prepare", "prepare_media", "preview")
-}
+} | {"tools.checkpoint.command_redist": ("_program", "redistribute_command")}
 # Names that modules have here in addition to those of Energon.
 MORE_NAMES = {"cache": ["JsonlFileStore", "WebdatasetFileStore"], "flavors": ["VQAOCRSample"]}
 STATES = ("same", "differs", "absent")
@@ -216,7 +216,7 @@ def modules_here(
         table[module] = {}
         for name, path in names.items():
             key = None if path is None else entry_of(path, data)
-            if path in OTHER_NAMES and name == "command":
+            if path in OTHER_NAMES and name == path.rpartition(".")[2]:
                 home, other = OTHER_NAMES[path]
                 table[module][f"{name}={other}"] = home
             elif key is None or data[key]["is"] != "absent":

@@ -6,6 +6,7 @@ import collections
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import os
 import sys
 import types
@@ -152,6 +153,18 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         add_placeholders(module)
 
 
+def declare_operators_of_torchvision():
+    """A torchvision whose native library does not fit torch, such as one for CUDA, lacks operators that its import needs. Its transforms are
+    Python."""
+    if importlib.util.find_spec("torchvision") is None:
+        return
+    torch = importlib.import_module("torch")
+    for name in ("nms", "qnms"):
+        if not hasattr(torch.ops.torchvision, name):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+declare_operators_of_torchvision()
 for module_name in ["energon_cpp", *(f"energon_cpp.{name}" for name in NAMES)]:
     add_placeholders(importlib.import_module(module_name))
 sys.meta_path[:0] = [EmptyFinder(), AbsentFinder()]

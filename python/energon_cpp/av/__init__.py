@@ -6,16 +6,24 @@ Ranges include both ends. An end may be infinite.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import pickle
-from typing import Any, Sequence
+from typing import Any, Sequence, overload
 
 from .. import _core
 from .._explained_options import checks_options
 from .._tensors import tensor_library
 from ..media import AVMetadata
 
-__all__ = ["AVData", "AVDecoder", "get_clips_uniform", "get_single_frames_uniform"]
+__all__ = [
+    "AVData",
+    "AVDecoder",
+    "AVProbeIndex",
+    "AVProbeIndexEntry",
+    "get_clips_uniform",
+    "get_single_frames_uniform",
+]
 
 Ranges = Sequence[tuple[float, float]]
 _ALL = ((0.0, float("inf")),)
@@ -251,11 +259,20 @@ def get_clips_uniform(
     step = (last - margin) / (num_clips - 1) if num_clips > 1 else 0.0
     starts = [margin + i * step for i in range(num_clips)]
     ranges = [(start, start + clip_duration_seconds) for start in starts]
-    return av_decoder.get_clips(
+    data = av_decoder.get_clips(
         video_clip_ranges=ranges if request_video else None,
-        audio_clip_ranges=ranges if request_audio else None,
         video_out_frame_size=video_out_frame_size,
     )
+    if request_audio:  # clips of as many samples each
+        rate = av_decoder.get_audio_samples_per_second()
+        length = round(clip_duration_seconds * rate)
+        firsts = [max(0, round(start * rate)) for start in starts]
+        samples: Ranges = [(first, first + length - 1) for first in firsts]
+        in_samples = length > 0
+        data.audio_clips, data.audio_timestamps = av_decoder.get_audio_clips(
+            samples if in_samples else ranges, "samples" if in_samples else "seconds"
+        )
+    return data
 
 
 @checks_options
@@ -292,6 +309,65 @@ def get_single_frames_uniform(
         frames = numpy.concatenate([numpy.asarray(clip) for clip in clips])
     begins = [begin for begin, _ in data.video_timestamps or []]
     return (frames, begins) if return_timestamps else frames
+
+
+@dataclasses.dataclass(frozen=True)
+class AVProbeIndexEntry:
+    """A frame of a video.
+
+    Attributes:
+        timestamp: When it is shown, in units of the stream's time base.
+        is_keyframe: Whether it can be decoded without other frames.
+    """
+
+    timestamp: int
+    is_keyframe: bool
+
+
+class AVProbeIndex(Sequence[AVProbeIndexEntry]):
+    """The frames of a video in the order in which they are shown, without decoding them.
+
+    Args:
+        container: An open container of the package av, which is read to its end.
+        stream_idx: The number of the video stream among those of video.
+    """
+
+    def __init__(self, container: Any, stream_idx: int = 0) -> None:
+        packets = container.demux(video=stream_idx)
+        entries = (
+            AVProbeIndexEntry(packet.pts, bool(packet.is_keyframe))
+            for packet in packets
+            if packet.pts is not None
+        )
+        self._entries = sorted(entries, key=lambda entry: entry.timestamp)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> AVProbeIndexEntry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[AVProbeIndexEntry]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._entries[index]
+
+    def search_timestamp(
+        self, timestamp: int, *, backward: bool = True, any_frame: bool = False
+    ) -> int:
+        """Returns the index of the last keyframe at `timestamp` or before it, or -1.
+
+        Args:
+            timestamp: A time in units of the stream's time base.
+            backward: False finds the first keyframe at `timestamp` or after it.
+            any_frame: Whether other frames than keyframes are found.
+        """
+        find = bisect.bisect_right if backward else bisect.bisect_left
+        place = find(self._entries, timestamp, key=lambda entry: entry.timestamp)
+        places = range(place - 1, -1, -1) if backward else range(place, len(self))
+        fits = (i for i in places if any_frame or self._entries[i].is_keyframe)
+        return next(fits, -1)
 
 
 def _split(clips: list[Any]) -> tuple[list[Any], list[tuple[float, float]]]:

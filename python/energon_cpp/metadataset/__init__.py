@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
 import os
 import pathlib
@@ -14,12 +15,24 @@ from .._file_stores import FileStore, open_store
 from .._shard_paths import path_text
 
 __all__ = [
+    "DatasetBlendMode",
     "DatasetLoader",
     "DatasetSource",
+    "LoadedDataset",
+    "LoadedDatasetList",
     "TraversedDatasetReference",
     "load_dataset",
     "traverse_metadataset",
 ]
+
+
+class DatasetBlendMode(enum.Enum):
+    """How the datasets of a metadataset are mixed: not at all, by weight, or each a number of times
+    in an epoch."""
+
+    NONE = "none"
+    DATASET_WEIGHT = "dataset_weight"
+    SAMPLE_REPETITIONS = "sample_repetitions"
 
 
 @dataclasses.dataclass
@@ -83,6 +96,31 @@ class DatasetSource:
         return open_store(*self.aux[name])
 
 
+@dataclasses.dataclass
+class LoadedDataset:
+    """A dataset of a metadataset, with its weight or its repetitions."""
+
+    weight: float | None
+    repetitions: float | None
+    dataset: Any  # a DatasetSource, or a factory with build()
+
+
+class LoadedDatasetList(list[DatasetSource]):
+    """The datasets of a split, and how they are mixed. Also a list of the sources."""
+
+    @property
+    def datasets(self) -> list[LoadedDataset]:
+        return [LoadedDataset(one.weight, one.repetitions, one) for one in self]
+
+    @property
+    def blend_mode(self) -> DatasetBlendMode:
+        if any(one.repetitions is not None for one in self):
+            return DatasetBlendMode.SAMPLE_REPETITIONS
+        if any(one.weight is not None for one in self):
+            return DatasetBlendMode.DATASET_WEIGHT
+        return DatasetBlendMode.NONE
+
+
 class DatasetLoader:
     """A dataset or metadataset that is not opened. Returned by load_dataset()."""
 
@@ -90,9 +128,27 @@ class DatasetLoader:
         self.path = path_text(path)
         self.split_part = split_part
 
-    def get_datasets(self, split_part: str | None = None) -> list[DatasetSource]:
-        """Returns the datasets of the split, with weights and subflavors resolved."""
-        return sources_of(self.path, split_part or self.split_part or "train")
+    def get_datasets(
+        self,
+        split_part: str | None = None,
+        *,
+        training: bool = False,
+        worker_config: Any = None,
+        subflavors: dict[str, Any] | None = None,
+    ) -> LoadedDatasetList:
+        """Returns the datasets of the split, with weights and subflavors resolved.
+
+        Args:
+            split_part: The split; None means that of load_dataset(), or "train".
+            training: Accepted without effect: the datasets are not opened.
+            worker_config: Accepted without effect.
+            subflavors: Merged into the subflavors of all datasets; these take precedence.
+        """
+        sources = sources_of(self.path, split_part or self.split_part or "train")
+        return LoadedDatasetList(
+            dataclasses.replace(one, subflavors={**one.subflavors, **(subflavors or {})})
+            for one in sources
+        )
 
     def traverse(self, split_part: str | None = None) -> list[TraversedDatasetReference]:
         """Like traverse_metadataset()."""

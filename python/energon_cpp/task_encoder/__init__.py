@@ -136,6 +136,62 @@ class TaskEncoder(Generic[T_sample, T_encoded_sample, T_raw_batch, T_batch]):
         """Returns one batch, or a generator of any number of batches."""
         return batch  # type: ignore[return-value]
 
+    def build_train_datasets(
+        self,
+        *,
+        datasets: Any,
+        worker_config: WorkerConfig,
+        batch_size: int | None,
+        batch_drop_last: bool = False,
+        packing_buffer_size: int | None = None,
+        virtual_epoch_length: int = 0,
+        shuffle_buffer_size: int | None = None,
+        blend_mode: Any = None,
+        repeat: bool = True,
+    ) -> Any:
+        """Returns the dataset of get_train_dataset(). Override this to put wrappers around what
+        this method returns, or to compose `datasets` otherwise.
+
+        Args:
+            datasets: For each dataset of the metadataset, an object with `dataset` and `weight` or
+                `repetitions`; `dataset.build()` opens its samples, which are decoded but not
+                encoded. Pass the list on unchanged to this method, with other options if needed.
+            worker_config: Ranks and workers.
+            batch_size: As in get_train_dataset(), and so the following.
+            batch_drop_last: The option of get_train_dataset().
+            packing_buffer_size: The option of get_train_dataset().
+            virtual_epoch_length: The option of get_train_dataset().
+            shuffle_buffer_size: The option of get_train_dataset().
+            blend_mode: How the metadataset mixes the datasets.
+            repeat: The option of get_train_dataset().
+        """
+        return datasets.whole(
+            batch_size=batch_size,
+            remainder="drop" if batch_drop_last else "smaller-batch",
+            packing_buffer_size=packing_buffer_size,
+            virtual_epoch_length=virtual_epoch_length,
+            shuffle_buffer_size=shuffle_buffer_size or 0,
+            repeat=repeat,
+        )
+
+    def build_val_datasets(
+        self,
+        *,
+        datasets: Any,
+        worker_config: WorkerConfig,
+        batch_size: int | None,
+        batch_drop_last: bool = False,
+        packing_buffer_size: int | None = None,
+        limit: int | None = None,
+    ) -> Any:
+        """Returns the dataset of get_val_dataset(), as build_train_datasets()."""
+        return datasets.whole(
+            batch_size=batch_size,
+            remainder="drop" if batch_drop_last else "smaller-batch",
+            packing_buffer_size=packing_buffer_size,
+            limit=limit,
+        )
+
     @property
     def current_batch_index(self) -> int:
         """In a function, the number of the batch that is being made, counted from 0 over all epochs
@@ -241,6 +297,12 @@ class AugmentTaskEncoder(TaskEncoder[T_sample, T_encoded_sample, T_raw_batch, T_
     def encode_batch(self, batch: T_raw_batch) -> T_batch:
         return self._task_encoder.encode_batch(batch)
 
+    def build_train_datasets(self, **arguments: Any) -> Any:
+        return self._task_encoder.build_train_datasets(**arguments)
+
+    def build_val_datasets(self, **arguments: Any) -> Any:
+        return self._task_encoder.build_val_datasets(**arguments)
+
 
 def _converted(value: Any, kind: type | None) -> Any:
     if kind is None or isinstance(value, kind):
@@ -265,6 +327,14 @@ _DEFAULT_TYPES = {
     "batch": "_raw_batch_type",
     "encode_batch": "_batch_type",
 }
+
+
+def overrides(encoder: TaskEncoder[Any, Any, Any, Any], name: str) -> bool:
+    """Whether the encoder, or one inside it, has a method of its own with this name."""
+    of_class = getattr(type(encoder), name)
+    if isinstance(encoder, AugmentTaskEncoder) and of_class is getattr(AugmentTaskEncoder, name):
+        return overrides(encoder._task_encoder, name)
+    return name in vars(encoder) or of_class is not getattr(TaskEncoder, name)
 
 
 def stage_function(encoder: TaskEncoder[Any, Any, Any, Any], name: str) -> Any:
