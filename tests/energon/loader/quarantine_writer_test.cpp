@@ -25,7 +25,9 @@ using energon::testing::TempDir;
 namespace {
 
 FailureReport report_of(const std::string& key) {
-  return {.stage = "encode", .cause = "broken", .samples = {{.key = key, .shard_name = "0.tar"}}};
+  return {.stage = "encode",
+          .cause = "broken",
+          .samples = {{.key = key, .dataset_path = "/data", .shard_name = "0.tar"}}};
 }
 
 std::string content_of(const TempDir& folder) {
