@@ -274,8 +274,8 @@ std::string split_entry(const ExcludedSample& sample) {
 std::string split_file(const std::string& path) {
   if (detect_dataset_kind(path) != DatasetKind::kPrepared) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("only a prepared dataset has a split file, but this is of the kind "
-                            "'{}': use a quarantine file",
+                fmt::format("only a prepared dataset has a split file, but found {}: use a "
+                            "quarantine file",
                             to_string(detect_dataset_kind(path))),
                 {.path = path});
   }
