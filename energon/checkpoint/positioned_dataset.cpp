@@ -75,6 +75,7 @@ void check_checkpoint(const SavableDatasetCheckpoint& checkpoint,
 // functions make what is skipped, one by one: they may ask for the number of the item.
 std::int64_t PositionedDataset::skip(std::int64_t count, std::optional<std::int64_t> batch_size,
                                      PipelineMonitor& monitor) {
+  const Replay replay;
   const bool makes_items = dataset_->skip_makes_items();
   std::int64_t skipped = 0;
   for (std::int64_t step = 1; skipped < count;) {

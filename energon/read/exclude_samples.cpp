@@ -114,7 +114,9 @@ class Names {
 
   [[noreturn]] void fail_not_found(const std::string& name) {
     std::string text = fmt::format("no sample has the key '{}'", printable(name));
-    if (kind_ != DatasetKind::kMetadataset && kind_ != DatasetKind::kJsonl) {
+    if (kind_ == DatasetKind::kJsonl) {
+      text += "; keys are the numbers of the lines, from 0";
+    } else if (kind_ != DatasetKind::kMetadataset) {
       text += ", and no shard has this name";
     }
     std::vector<std::string> all = keys();
@@ -272,8 +274,8 @@ std::string split_entry(const ExcludedSample& sample) {
 std::string split_file(const std::string& path) {
   if (detect_dataset_kind(path) != DatasetKind::kPrepared) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("a {} has no split file, only a prepared dataset has: use a quarantine "
-                            "file",
+                fmt::format("only a prepared dataset has a split file, but found {}: use a "
+                            "quarantine file",
                             to_string(detect_dataset_kind(path))),
                 {.path = path});
   }

@@ -38,19 +38,13 @@ namespace {
 
 thread_local int replays = 0;
 
-struct Replay {
-  Replay() { ++replays; }
-  ~Replay() { --replays; }
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
-};
-
 }  // namespace
 
-bool is_replaying() { return replays > 0; }
+Replay::Replay() { ++replays; }
+Replay::~Replay() { --replays; }
+bool Replay::is_running() { return replays > 0; }
 
 std::int64_t Dataset::skip_by_running(std::int64_t count) {
-  const Replay replay;
   std::int64_t skipped = 0;
   while (skipped < count && next()) {
     ++skipped;

@@ -63,14 +63,22 @@ class Dataset : public Savable {
 
  protected:
   /// Implements skip() for a stage whose items cannot be counted without computing them: computes
-  /// and drops them. is_replaying() is then true.
+  /// and drops them.
   std::int64_t skip_by_running(std::int64_t count);
 };
 
-/// Whether a pipeline of this thread computes items only to skip them. No sample was left out when
-/// the job made them (PipelineMonitor::drops()), so none may be left out now, even if it has been
-/// excluded since then.
-bool is_replaying();
+/// While it lives, pipelines of this thread skip items that a job delivered before its state. No
+/// sample was left out when the job made them (PipelineMonitor::drops()), so none may be left out
+/// now, even if it has been excluded since then.
+class Replay {
+ public:
+  Replay();
+  ~Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  static bool is_running();
+};
 
 // What a pipeline reports while it runs: counters of its stages, and failures that its error policy
 // allowed it to skip.

@@ -231,7 +231,7 @@ def test_a_job_goes_on_with_an_exclusion(texts: str, tmp_path: pathlib.Path) -> 
     assert '"cause":"blurred"' in bad.read_text() and excluded.line == bad.read_text()
     assert not energon.exclude(texts, [rest[3]], output=bad)[0].is_changed
     with pytest.raises(energon.NotFoundError, match="did you mean '0021'"):
-        energon.exclude(texts, "00211", output=bad)
+        energon.exclude(texts, "0021x", output=bad)
 
     later = loader(exclude_files=[str(bad)])
     later.restore_state_rank(state)

@@ -246,7 +246,7 @@ TEST_CASE("energon exclude --split changes the split file, and so the order",
   const TempDir folder;
   write_numbered_shards(folder, {10, 10});
   CHECK_THAT(run_energon({"exclude", folder.path(), "000003", "--split"}).err,
-             Catch::Contains("has no split file"));
+             Catch::Contains("only a prepared dataset has a split file"));
   REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
   const auto exclude = [&](const Words& words) {
     return run_energon(Words{"exclude", folder.path()} + words + Words{"--split"}).out;

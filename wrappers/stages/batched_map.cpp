@@ -73,7 +73,7 @@ void BatchedMap::next_many(std::int64_t count, std::vector<Sample>& samples) {
 // Samples of a restored state may have been excluded since then, because the function fails on
 // them.
 void BatchedMap::leave_out_excluded() {
-  if (!options_.stage.is_excluded || is_replaying()) {
+  if (!options_.stage.is_excluded || Replay::is_running()) {
     return;
   }
   const std::size_t left_out = std::erase_if(waiting_, [&](const RestoreKey& key) {

@@ -204,7 +204,7 @@ void ReadSamples::read_one_by_one(std::uint32_t leaf, std::vector<Sample>& sampl
 
 // Counts the sample if it is excluded.
 bool ReadSamples::is_excluded(std::uint32_t leaf, std::int64_t index) {
-  if (!has_excluded_ || leaf >= leaves_.size() || is_replaying()) {
+  if (!has_excluded_ || leaf >= leaves_.size() || Replay::is_running()) {
     return false;
   }
   const std::vector<std::int64_t>& excluded = leaves_[leaf]->excluded_in_place();

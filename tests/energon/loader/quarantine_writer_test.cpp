@@ -25,7 +25,9 @@ using energon::testing::TempDir;
 namespace {
 
 FailureReport report_of(const std::string& key) {
-  return {.stage = "encode", .cause = "broken", .samples = {{.key = key, .shard_name = "0.tar"}}};
+  return {.stage = "encode",
+          .cause = "broken",
+          .samples = {{.key = key, .dataset_path = "/data", .shard_name = "0.tar"}}};
 }
 
 std::string content_of(const TempDir& folder) {
@@ -73,4 +75,18 @@ TEST_CASE("a line that could not be written is written later, completely and onc
   REQUIRE(line.is_object());  // the truncated text is on its own line
   CHECK(line.at("key") == "second");
   CHECK(text.find("\"second\"") > begin);
+}
+
+TEST_CASE("what a quarantine file lists is not written again after a restart",
+          "[loader][quarantine]") {
+  const TempDir folder;
+  QuarantineWriter(folder.file("q.jsonl")).append(report_of("first"));
+  std::ofstream(folder.file("q.jsonl"), std::ios::app) << "not a line\n";
+  const std::string before = content_of(folder);
+  QuarantineWriter again(folder.file("q.jsonl"));
+  again.append(report_of("first"));
+  CHECK(content_of(folder) == before);
+  again.append(report_of("second"));
+  CHECK(content_of(folder).starts_with(before));
+  CHECK(content_of(folder).size() > before.size());
 }
