@@ -117,6 +117,9 @@ def test_set_train_loader(points: str, tmp_path: pathlib.Path) -> None:  # noqa:
     with make_loader(points) as loader:
         whole = [numbers(batch) for _ in range(2) for batch in loader]
     assert run(4, None) == whole[:8]
+    saved = [tmp_path / "checkpoint-4" / name for name in ("loader.pt", "trainer_state.json")]
+    times = [file.stat().st_mtime_ns for file in saved]
+    assert times == sorted(times)  # first ours, because an older checkpoint is removed at the end
     assert run(12, True) == whole[8:24]  # the newest checkpoint
     (tmp_path / "checkpoint-12" / "loader.pt").unlink()
     with pytest.raises(FileNotFoundError, match="loader.pt: it was saved without set_train_loader"):
