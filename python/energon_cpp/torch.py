@@ -164,7 +164,7 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
     trainer.args.ignore_data_skip = True
     trainer.get_train_dataloader = lambda: ranks
     trainer.train = train_and_restore
-    events = {"on_step_end": save_first, "on_epoch_end": save_first, "on_save": save}
+    events: dict[str, Any] = {"on_step_end": save_first, "on_epoch_end": save_first, "on_save": save}
     trainer.add_callback(type("SaveLoader", (transformers.TrainerCallback,), events)())
 
 
