@@ -124,15 +124,28 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
     ranks = _TrainLoader(loader)
     train = trainer.train
 
-    def save(_callback: Any, args: Any, state: Any, *_arguments: Any, **_more: Any) -> None:
+    saved_step = -1
+
+    def save(_callback: Any, args: Any, state: Any, _control: Any, **_more: Any) -> None:
+        nonlocal saved_step
+        if saved_step == state.global_step:
+            return
+        saved_step = state.global_step
         states = ranks.state_dict()  # on all ranks
         if args.should_save:
-            name = f"{files.PREFIX_CHECKPOINT_DIR}-{state.global_step}"
-            folder = pathlib.Path(args.output_dir, name)
+            folder = pathlib.Path(args.output_dir, f"{files.PREFIX_CHECKPOINT_DIR}-{saved_step}")
+            folder.mkdir(parents=True, exist_ok=True)
             torch.save(states, folder / "loader.tmp")
             os.replace(folder / "loader.tmp", folder / "loader.pt")
 
+    def save_first(callback: Any, args: Any, state: Any, control: Any, **_more: Any) -> None:
+        """Before the trainer saves, because that removes older checkpoints."""
+        if control.should_save:
+            save(callback, args, state, control)
+
     def train_and_restore(resume_from_checkpoint: Any = None, *arguments: Any, **more: Any) -> Any:
+        nonlocal saved_step
+        saved_step = -1
         folder = resume_from_checkpoint
         if folder is True:
             folder = files.get_last_checkpoint(trainer.args.output_dir)
@@ -141,7 +154,7 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
             if not file.exists():
                 raise FileNotFoundError(
                     f"the checkpoint has no {file}: it was saved without set_train_loader(), or "
-                    "the run was killed while saving it; resume from another one"
+                    "its save was interrupted; resume from another one"
                 )
             ranks.load_state_dict(torch.load(file, weights_only=True))
             if loader.batches_left == 0:
@@ -151,7 +164,8 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
     trainer.args.ignore_data_skip = True
     trainer.get_train_dataloader = lambda: ranks
     trainer.train = train_and_restore
-    trainer.add_callback(type("SaveLoader", (transformers.TrainerCallback,), {"on_save": save})())
+    events: dict[str, Any] = {"on_step_end": save_first, "on_epoch_end": save_first, "on_save": save}
+    trainer.add_callback(type("SaveLoader", (transformers.TrainerCallback,), events)())
 
 
 class LoaderDataset(torch.utils.data.IterableDataset[Any]):

@@ -13,6 +13,8 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 pytestmark = pytest.mark.timeout(600)  # importing them takes long
 
+import energon_cpp.torch  # noqa: E402
+
 
 class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self) -> None:
@@ -88,3 +90,37 @@ def test_endless_data(points: str, tmp_path: pathlib.Path) -> None:
     whole = run(points, tmp_path / "whole", 20, repeat=True)
     rest = run(points, tmp_path / "rest", 20, tmp_path / "whole" / "checkpoint-10", repeat=True)
     assert len(whole.seen) == 20 and rest.seen == whole.seen[10:]
+
+
+def test_set_train_loader(points: str, tmp_path: pathlib.Path) -> None:  # noqa: F811
+    """Without a class of one's own; with several ranks in test_ranks.py."""
+
+    def run(steps: int, resume: Any) -> list[list[int]]:
+        model = Model()
+        arguments = transformers.TrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=steps,
+            save_steps=4,
+            save_total_limit=1,
+            gradient_accumulation_steps=2,
+            remove_unused_columns=False,
+            disable_tqdm=True,
+            report_to=[],
+            use_cpu=True,
+        )
+        with make_loader(points) as loader:
+            trainer = transformers.Trainer(model=model, args=arguments)
+            energon_cpp.torch.set_train_loader(trainer, loader)
+            trainer.train(resume_from_checkpoint=resume)
+        return model.seen
+
+    with make_loader(points) as loader:
+        whole = [numbers(batch) for _ in range(2) for batch in loader]
+    assert run(4, None) == whole[:8]
+    saved = [tmp_path / "checkpoint-4" / name for name in ("loader.pt", "trainer_state.json")]
+    times = [file.stat().st_mtime_ns for file in saved]
+    assert times == sorted(times)  # first ours, because an older checkpoint is removed at the end
+    assert run(12, True) == whole[8:24]  # the newest checkpoint
+    (tmp_path / "checkpoint-12" / "loader.pt").unlink()
+    with pytest.raises(FileNotFoundError, match="loader.pt: it was saved without set_train_loader"):
+        run(16, True)
