@@ -24,8 +24,8 @@ namespace energon::python {
 namespace {
 
 struct BufferObject {
-  PyObject_HEAD
-  SharedBytes bytes;    // of the bytes that follow this object, then without an owner, or of others
+  PyObject_HEAD SharedBytes
+      bytes;            // of the bytes that follow this object, then without an owner, or of others
   Py_hash_t hash = -1;  // -1 if not yet computed
   bool writable = false;
 };
@@ -77,9 +77,7 @@ PyObject* bytes_from(std::string_view text) {
   return PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-nb::object memory_of(nb::handle object) {
-  return checked(PyMemoryView_FromObject(object.ptr()));
-}
+nb::object memory_of(nb::handle object) { return checked(PyMemoryView_FromObject(object.ptr())); }
 
 PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* names) {
   Py_buffer view = {};
@@ -88,8 +86,8 @@ PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* nam
                                   &view) == 0) {
     return nullptr;
   }
-  PyObject* const made = new_copy(
-      {static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)});
+  PyObject* const made =
+      new_copy({static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)});
   PyBuffer_Release(&view);
   return made;
 }
@@ -99,13 +97,11 @@ PyObject* make_buffer(PyTypeObject* /*type*/, PyObject* arguments, PyObject* nam
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const SharedBytes& bytes = bytes_in(self);
   return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(bytes.view.data()),
-                           static_cast<Py_ssize_t>(bytes.size()),
-                           buffer_in(self)->writable ? 0 : 1, flags);
+                           static_cast<Py_ssize_t>(bytes.size()), buffer_in(self)->writable ? 0 : 1,
+                           flags);
 }
 
-Py_ssize_t size_of_buffer(PyObject* self) {
-  return static_cast<Py_ssize_t>(bytes_in(self).size());
-}
+Py_ssize_t size_of_buffer(PyObject* self) { return static_cast<Py_ssize_t>(bytes_in(self).size()); }
 
 PyObject* number_at(PyObject* self, Py_ssize_t index) {
   const std::string_view text = bytes_in(self).text();
@@ -169,9 +165,8 @@ PyObject* compare(PyObject* self, PyObject* other, int operation) {
   const std::string_view right(static_cast<const char*>(view.buf),
                                static_cast<std::size_t>(view.len));
   const bool differs_in_size = left.size() != right.size();
-  const int order = differs_in_size && (operation == Py_EQ || operation == Py_NE)
-                        ? 1
-                        : left.compare(right);
+  const int order =
+      differs_in_size && (operation == Py_EQ || operation == Py_NE) ? 1 : left.compare(right);
   PyBuffer_Release(&view);
   Py_RETURN_RICHCOMPARE(order, 0, operation);
 }
@@ -194,9 +189,8 @@ PyObject* describe(PyObject* self) {
   PyObject* const begin = bytes_from(is_whole ? text : text.substr(0, 32));
   PyObject* const shown =
       begin == nullptr ? nullptr
-      : is_whole
-          ? PyUnicode_FromFormat("Buffer(%R)", begin)
-          : PyUnicode_FromFormat("Buffer(%R..., %zd bytes)", begin, size_of_buffer(self));
+      : is_whole       ? PyUnicode_FromFormat("Buffer(%R)", begin)
+                 : PyUnicode_FromFormat("Buffer(%R..., %zd bytes)", begin, size_of_buffer(self));
   Py_XDECREF(begin);
   return shown;
 }
@@ -207,37 +201,44 @@ PyObject* as_bytes_object(PyObject* self, PyObject* /*none*/) {
   return bytes_from(bytes_in(self).text());
 }
 
-PyObject* decode(PyObject* self, PyObject* arguments, PyObject* names) {
-  static const char* const keywords[] = {"encoding", "errors", nullptr};
-  const char* encoding = "utf-8";
-  const char* errors = "strict";
-  if (PyArg_ParseTupleAndKeywords(arguments, names, "|ss:decode", const_cast<char**>(keywords),
-                                  &encoding, &errors) == 0) {
-    return nullptr;
-  }
-  return PyUnicode_Decode(bytes_in(self).text().data(), size_of_buffer(self), encoding, errors);
+// The method `name` of a copy.
+PyObject* call_on_copy(PyObject* self, const char* name, PyObject* const* arguments,
+                       Py_ssize_t count, PyObject* names) {
+  return with_copy(self, [&](PyObject* copy) -> PyObject* {
+    PyObject* const method = PyObject_GetAttrString(copy, name);
+    PyObject* const result =
+        method == nullptr
+            ? nullptr
+            : PyObject_Vectorcall(method, arguments, static_cast<std::size_t>(count), names);
+    Py_XDECREF(method);
+    return result;
+  });
 }
 
-// Whether a start or end of the part is `bytes` or one of a tuple, for calls without further
-// arguments: the kind of a file is found this way, so the part is not copied.
-template <bool kAtEnd>
-PyObject* is_at_edge(PyObject* self, PyObject* arguments) {
-  constexpr std::size_t kMostCopied = 256;
-  const char* const name = kAtEnd ? "endswith" : "startswith";
-  std::string_view text = bytes_in(self).text();
-  const bool only_edge = PyTuple_GET_SIZE(arguments) == 1 && text.size() > kMostCopied &&
-                         PyBytes_Check(PyTuple_GET_ITEM(arguments, 0)) &&
-                         PyBytes_GET_SIZE(PyTuple_GET_ITEM(arguments, 0)) <=
-                             static_cast<Py_ssize_t>(kMostCopied);
-  if (only_edge) {
-    text = kAtEnd ? text.substr(text.size() - kMostCopied) : text.substr(0, kMostCopied);
+PyObject* decode(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  const std::string_view text = bytes_in(self).text();
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  if (names != nullptr || count > 2) {
+    return call_on_copy(self, "decode", arguments, count, names);
   }
-  PyObject* const copy = bytes_from(text);
-  PyObject* const method = copy == nullptr ? nullptr : PyObject_GetAttrString(copy, name);
-  PyObject* const result = method == nullptr ? nullptr : PyObject_CallObject(method, arguments);
-  Py_XDECREF(method);
-  Py_XDECREF(copy);
-  return result;
+  const char* const encoding = count < 1 ? "utf-8" : PyUnicode_AsUTF8(arguments[0]);
+  const char* const errors = count < 2 ? "strict" : PyUnicode_AsUTF8(arguments[1]);
+  if (encoding == nullptr || errors == nullptr) {
+    return nullptr;
+  }
+  return PyUnicode_Decode(text.data(), size, encoding, errors);
+}
+
+// Programs find the kind of a file by its start, so the usual call does not copy the file.
+template <bool kAtEnd>
+PyObject* is_at_edge(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 1 || !PyBytes_Check(arguments[0])) {
+    return call_on_copy(self, kAtEnd ? "endswith" : "startswith", arguments, count, nullptr);
+  }
+  const std::string_view edge(PyBytes_AS_STRING(arguments[0]),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(arguments[0])));
+  const std::string_view text = bytes_in(self).text();
+  return PyBool_FromLong(kAtEnd ? text.ends_with(edge) : text.starts_with(edge));
 }
 
 // Pickles the part as `bytes`, which needs no library to read it. With protocol 5, the bytes may go
@@ -260,18 +261,28 @@ PyObject* copy_deep(PyObject* self, PyObject* /*memo*/) {
   return bytes.owner == nullptr ? Py_NewRef(self) : new_copy(bytes.text());
 }
 
-// Other methods of bytes are those of a copy.
+// The names of the methods of bytes that Buffer has no faster form of.
+PyObject* copying_methods = nullptr;
+
 PyObject* attribute_of(PyObject* self, PyObject* name) {
-  PyObject* const found = PyObject_GenericGetAttr(self, name);
-  if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0 ||
-      PyUnicode_READ_CHAR(name, 0) == '_') {
-    return found;
-  }
-  PyErr_Clear();
-  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyBytes_Type), name) == 0) {
-    return PyObject_GenericGetAttr(self, name);  // for its error
+  if (PySet_Contains(copying_methods, name) != 1) {
+    return PyObject_GenericGetAttr(self, name);
   }
   return with_copy(self, [&](PyObject* copy) { return PyObject_GetAttr(copy, name); });
+}
+
+PyObject* names_of_copying_methods(nb::handle type) {
+  const nb::object own = type.attr("__dict__");
+  nb::object names = checked(PySet_New(nullptr));
+  for (const nb::handle name :
+       nb::handle(reinterpret_cast<PyObject*>(&PyBytes_Type)).attr("__dict__")) {
+    if (PyUnicode_READ_CHAR(name.ptr(), 0) != '_' &&
+        PySequence_Contains(own.ptr(), name.ptr()) == 0 &&
+        PySet_Add(names.ptr(), name.ptr()) != 0) {
+      throw nb::python_error();
+    }
+  }
+  return names.release().ptr();
 }
 
 // isinstance(part, bytes) asks for it, as for other proxies (weakref.proxy, unittest.mock): so
@@ -286,15 +297,14 @@ PyCFunction method(Function* function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-PyMethodDef methods[] = {
-    {"__bytes__", as_bytes_object, METH_NOARGS, nullptr},
-    {"__reduce_ex__", reduce, METH_O, nullptr},
-    {"__copy__", copy_shallow, METH_NOARGS, nullptr},
-    {"__deepcopy__", copy_deep, METH_O, nullptr},
-    {"decode", method(decode), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"startswith", is_at_edge<false>, METH_VARARGS, nullptr},
-    {"endswith", is_at_edge<true>, METH_VARARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"__bytes__", as_bytes_object, METH_NOARGS, nullptr},
+                         {"__reduce_ex__", reduce, METH_O, nullptr},
+                         {"__copy__", copy_shallow, METH_NOARGS, nullptr},
+                         {"__deepcopy__", copy_deep, METH_O, nullptr},
+                         {"decode", method(decode), METH_FASTCALL | METH_KEYWORDS, nullptr},
+                         {"startswith", method(is_at_edge<false>), METH_FASTCALL, nullptr},
+                         {"endswith", method(is_at_edge<true>), METH_FASTCALL, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef attributes[] = {{"__class__", class_of, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -374,6 +384,7 @@ void bind_buffer(nb::module_& module) {
                       .slots = slots};
   nb::object type = checked(PyType_FromSpec(&spec));
   module.attr("Buffer") = type;
+  copying_methods = names_of_copying_methods(type);
   buffer_type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
 }
 

@@ -25,8 +25,8 @@ bool is_buffer(nanobind::handle object);
 /// buffer protocol. Requires: the GIL. Throws TypeError.
 SharedBytes bytes_of_python(nanobind::handle object);
 
-/// The bytes of a Buffer. Those of a copied part have no owner: they are valid as long as the Buffer.
-/// Requires: is_buffer(buffer).
+/// The bytes of a Buffer. Those of a copied part have no owner: they are valid as long as the
+/// Buffer. Requires: is_buffer(buffer).
 const SharedBytes& bytes_of_buffer(nanobind::handle buffer);
 
 }  // namespace energon::python
