@@ -24,8 +24,8 @@ namespace energon::python {
 namespace {
 
 struct BufferObject {
-  PyObject_HEAD SharedBytes
-      bytes;            // of the bytes that follow this object, then without an owner, or of others
+  PyObject head;
+  SharedBytes bytes;    // has no owner if it is a view of the copy that follows this object
   Py_hash_t hash = -1;  // -1 if not yet computed
   bool writable = false;
 };
