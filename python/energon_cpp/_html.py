@@ -52,7 +52,7 @@ def _planes(value: Any) -> list[Any]:
 
 
 def _picture(value: Any) -> str:
-    """An <img> element, or an empty string for a value that is no picture."""
+    """An <img> element, or an empty string for other values."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         start = bytes(value[:16])
         kind = next((kind for magic, kind in _FILE_TYPES.items() if start.startswith(magic)), None)

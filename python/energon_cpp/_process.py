@@ -36,10 +36,12 @@ def begin_fork_server() -> None:
 
 # The index of this worker in its rank, or None if this process is not a worker.
 worker_id: int | None = None
+_is_worker = False
 
 
 def begin_worker() -> None:
-    global worker_id
+    global worker_id, _is_worker
+    _is_worker = True
     worker_id = _own_number()
     _let_terminate_children()
     gc.enable()
@@ -52,8 +54,13 @@ def begin_worker() -> None:
     if faulthandler.is_enabled():
         faulthandler.disable()
         faulthandler.enable()
+    limit_threads()
+
+
+def limit_threads() -> None:
+    """Gives torch one thread in a worker, also if it is imported there."""
     torch = sys.modules.get("torch")
-    if torch is not None:
+    if torch is not None and _is_worker:
         torch.set_num_threads(1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 
 
@@ -18,9 +17,3 @@ def _is_installed(name: str) -> bool:
     import importlib.util
 
     return sys.modules.get(name) is not None or importlib.util.find_spec(name) is not None
-
-
-def import_before_fork(tensors: str) -> None:
-    """Imports the library, so that workers whose functions receive tensors share it."""
-    if tensors != "energon":
-        importlib.import_module(tensors)

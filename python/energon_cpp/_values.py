@@ -88,6 +88,9 @@ def torch_from_dlpack(capsule: Any) -> Any:
     if _from_dlpack is None:
         import torch  # type: ignore[import-not-found,unused-ignore]
 
+        from ._process import limit_threads
+
+        limit_threads()
         _from_dlpack = torch._C._from_dlpack
     return _from_dlpack(capsule)
 

@@ -88,9 +88,6 @@ class Dataset(Generic[T_co]):
         options = self._recipe.options
         return options["on_error"] == "skip" and "failure_handler" not in options
 
-    def _functions_may_get_tensors(self) -> bool:
-        return self.calls_python and bool(self._recipe.options.get("decode"))
-
     def __repr__(self) -> str:
         functions = ", ".join([*self._recipe.natives, *self._recipe.stages])
         return f"Dataset({self.path!r}, functions: {functions or 'none'})"

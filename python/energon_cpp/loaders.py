@@ -18,7 +18,6 @@ from ._global_state import GlobalState
 from ._pinning import Pinning
 from ._shard_paths import path_text
 from ._single_samples import restore_one
-from ._tensors import import_before_fork
 from ._warnings import warn
 from .datasets import Dataset, T_co
 from .states import AnyState, as_loader_state, as_state_dict
@@ -49,8 +48,6 @@ class _Loader(Generic[T_co]):
         self.pin_memory = pin_memory
         self.persistent_workers = persistent_workers
         self._options = dataset.worker_config._options() | options
-        if dataset._functions_may_get_tensors() and self.num_workers:
-            import_before_fork(dataset._recipe.options["tensors"])
         self._pinning = Pinning(finish) if pin_memory else None
         # Called with each batch in the trainer. The native part borrows it.
         self._finish = self._pinning or finish

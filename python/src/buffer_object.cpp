@@ -24,8 +24,8 @@ namespace energon::python {
 namespace {
 
 struct BufferObject {
-  PyObject_HEAD SharedBytes
-      bytes;            // of the bytes that follow this object, then without an owner, or of others
+  PyObject head;
+  SharedBytes bytes;    // has no owner if it is a view of the copy that follows this object
   Py_hash_t hash = -1;  // -1 if not yet computed
   bool writable = false;
 };
@@ -201,37 +201,44 @@ PyObject* as_bytes_object(PyObject* self, PyObject* /*none*/) {
   return bytes_from(bytes_in(self).text());
 }
 
-PyObject* decode(PyObject* self, PyObject* arguments, PyObject* names) {
-  static const char* const keywords[] = {"encoding", "errors", nullptr};
-  const char* encoding = "utf-8";
-  const char* errors = "strict";
-  if (PyArg_ParseTupleAndKeywords(arguments, names, "|ss:decode", const_cast<char**>(keywords),
-                                  &encoding, &errors) == 0) {
-    return nullptr;
-  }
-  return PyUnicode_Decode(bytes_in(self).text().data(), size_of_buffer(self), encoding, errors);
+// The method `name` of a copy.
+PyObject* call_on_copy(PyObject* self, const char* name, PyObject* const* arguments,
+                       Py_ssize_t count, PyObject* names) {
+  return with_copy(self, [&](PyObject* copy) -> PyObject* {
+    PyObject* const method = PyObject_GetAttrString(copy, name);
+    PyObject* const result =
+        method == nullptr
+            ? nullptr
+            : PyObject_Vectorcall(method, arguments, static_cast<std::size_t>(count), names);
+    Py_XDECREF(method);
+    return result;
+  });
 }
 
-// Whether a start or end of the part is `bytes` or one of a tuple, for calls without further
-// arguments: the kind of a file is found this way, so the part is not copied.
-template <bool kAtEnd>
-PyObject* is_at_edge(PyObject* self, PyObject* arguments) {
-  constexpr std::size_t kMostCopied = 256;
-  const char* const name = kAtEnd ? "endswith" : "startswith";
-  std::string_view text = bytes_in(self).text();
-  const bool only_edge =
-      PyTuple_GET_SIZE(arguments) == 1 && text.size() > kMostCopied &&
-      PyBytes_Check(PyTuple_GET_ITEM(arguments, 0)) &&
-      PyBytes_GET_SIZE(PyTuple_GET_ITEM(arguments, 0)) <= static_cast<Py_ssize_t>(kMostCopied);
-  if (only_edge) {
-    text = kAtEnd ? text.substr(text.size() - kMostCopied) : text.substr(0, kMostCopied);
+PyObject* decode(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
+  const std::string_view text = bytes_in(self).text();
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  if (names != nullptr || count > 2) {
+    return call_on_copy(self, "decode", arguments, count, names);
   }
-  PyObject* const copy = bytes_from(text);
-  PyObject* const method = copy == nullptr ? nullptr : PyObject_GetAttrString(copy, name);
-  PyObject* const result = method == nullptr ? nullptr : PyObject_CallObject(method, arguments);
-  Py_XDECREF(method);
-  Py_XDECREF(copy);
-  return result;
+  const char* const encoding = count < 1 ? "utf-8" : PyUnicode_AsUTF8(arguments[0]);
+  const char* const errors = count < 2 ? "strict" : PyUnicode_AsUTF8(arguments[1]);
+  if (encoding == nullptr || errors == nullptr) {
+    return nullptr;
+  }
+  return PyUnicode_Decode(text.data(), size, encoding, errors);
+}
+
+// Programs find the kind of a file by its start, so the usual call does not copy the file.
+template <bool kAtEnd>
+PyObject* is_at_edge(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 1 || !PyBytes_Check(arguments[0])) {
+    return call_on_copy(self, kAtEnd ? "endswith" : "startswith", arguments, count, nullptr);
+  }
+  const std::string_view edge(PyBytes_AS_STRING(arguments[0]),
+                              static_cast<std::size_t>(PyBytes_GET_SIZE(arguments[0])));
+  const std::string_view text = bytes_in(self).text();
+  return PyBool_FromLong(kAtEnd ? text.ends_with(edge) : text.starts_with(edge));
 }
 
 // Pickles the part as `bytes`, which needs no library to read it. With protocol 5, the bytes may go
@@ -254,18 +261,28 @@ PyObject* copy_deep(PyObject* self, PyObject* /*memo*/) {
   return bytes.owner == nullptr ? Py_NewRef(self) : new_copy(bytes.text());
 }
 
-// Other methods of bytes are those of a copy.
+// The names of the methods of bytes that Buffer has no faster form of.
+PyObject* copying_methods = nullptr;
+
 PyObject* attribute_of(PyObject* self, PyObject* name) {
-  PyObject* const found = PyObject_GenericGetAttr(self, name);
-  if (found != nullptr || PyErr_ExceptionMatches(PyExc_AttributeError) == 0 ||
-      PyUnicode_READ_CHAR(name, 0) == '_') {
-    return found;
-  }
-  PyErr_Clear();
-  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyBytes_Type), name) == 0) {
-    return PyObject_GenericGetAttr(self, name);  // for its error
+  if (PySet_Contains(copying_methods, name) != 1) {
+    return PyObject_GenericGetAttr(self, name);
   }
   return with_copy(self, [&](PyObject* copy) { return PyObject_GetAttr(copy, name); });
+}
+
+PyObject* names_of_copying_methods(nb::handle type) {
+  const nb::object own = type.attr("__dict__");
+  nb::object names = checked(PySet_New(nullptr));
+  for (const nb::handle name :
+       nb::handle(reinterpret_cast<PyObject*>(&PyBytes_Type)).attr("__dict__")) {
+    if (PyUnicode_READ_CHAR(name.ptr(), 0) != '_' &&
+        PySequence_Contains(own.ptr(), name.ptr()) == 0 &&
+        PySet_Add(names.ptr(), name.ptr()) != 0) {
+      throw nb::python_error();
+    }
+  }
+  return names.release().ptr();
 }
 
 // isinstance(part, bytes) asks for it, as for other proxies (weakref.proxy, unittest.mock): so
@@ -284,9 +301,9 @@ PyMethodDef methods[] = {{"__bytes__", as_bytes_object, METH_NOARGS, nullptr},
                          {"__reduce_ex__", reduce, METH_O, nullptr},
                          {"__copy__", copy_shallow, METH_NOARGS, nullptr},
                          {"__deepcopy__", copy_deep, METH_O, nullptr},
-                         {"decode", method(decode), METH_VARARGS | METH_KEYWORDS, nullptr},
-                         {"startswith", is_at_edge<false>, METH_VARARGS, nullptr},
-                         {"endswith", is_at_edge<true>, METH_VARARGS, nullptr},
+                         {"decode", method(decode), METH_FASTCALL | METH_KEYWORDS, nullptr},
+                         {"startswith", method(is_at_edge<false>), METH_FASTCALL, nullptr},
+                         {"endswith", method(is_at_edge<true>), METH_FASTCALL, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef attributes[] = {{"__class__", class_of, nullptr, nullptr, nullptr},
@@ -367,6 +384,7 @@ void bind_buffer(nb::module_& module) {
                       .slots = slots};
   nb::object type = checked(PyType_FromSpec(&spec));
   module.attr("Buffer") = type;
+  copying_methods = names_of_copying_methods(type);
   buffer_type = reinterpret_cast<PyTypeObject*>(type.release().ptr());
 }
 

@@ -66,7 +66,7 @@ def test_tensors_do_not_depend_on_the_order_of_imports(arrays: str) -> None:
     from conftest import run_script
 
     installed = [name for name in ("torch", "numpy") if importlib.util.find_spec(name)]
-    expected = {"torch": "Tensor torch", "numpy": "ndarray numpy"}
+    expected = {"torch": "Tensor torch 4", "numpy": "ndarray numpy 4"}
     script = """
         import sys
         import energon_cpp as energon
@@ -74,18 +74,25 @@ def test_tensors_do_not_depend_on_the_order_of_imports(arrays: str) -> None:
         for hidden in sys.argv[2].split():
             sys.modules[hidden] = None
 
-        config = energon.WorkerConfig.default_worker_config(0)
-        dataset = energon.get_val_dataset(sys.argv[1], worker_config=config, batch_size=4)
-        assert "torch" not in sys.modules or "torch" in sys.argv[2]
-        for batch in energon.get_loader(dataset):
-            kind = type(batch.npy)
-            print(kind.__name__, kind.__module__.partition(".")[0])
-            break
+        class Encoder(energon.DefaultTaskEncoder):
+            def encode_sample(self, sample):
+                torch = sys.modules.get("torch")  # imported for the tensor, in this worker
+                return {"npy": sample["npy"], "threads": torch.get_num_threads() if torch else 1}
+
+        config = energon.WorkerConfig(rank=0, world_size=1, num_workers=1)
+        dataset = energon.get_val_dataset(
+            sys.argv[1], worker_config=config, batch_size=4, task_encoder=Encoder()
+        )
+        with energon.get_loader(dataset) as loader:
+            assert sys.modules.get("torch") is None
+            batch = next(iter(loader))
+        kind = type(batch.npy)
+        print(kind.__name__, kind.__module__.partition(".")[0], sum(batch.threads))
     """
     for hidden in ("", "torch", "torch numpy"):
         left = [name for name in installed if name not in hidden]
         ran = run_script(script, arrays, hidden)
-        wanted = expected[left[0]] if left else "Tensor energon_cpp"
+        wanted = expected[left[0]] if left else "Tensor energon_cpp 4"
         assert ran.out.strip() == wanted, ran.err
 
 
