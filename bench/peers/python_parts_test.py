@@ -45,6 +45,15 @@ class Contents(unittest.TestCase):
                 python_checks.Known(self.job).take(parts)
 
 
+class Sentences(unittest.TestCase):
+    def test_texts_of_words(self):
+        spec = python_data.data_set_of("words", 8)
+        texts = [python_data._content(spec, number, 0) for number in range(8)]
+        self.assertEqual([len(text) for text in texts], [800] * 8)
+        self.assertGreater(len(set(b" ".join(texts).split())), 200)
+        self.assertEqual(python_data._content(spec, 3, 0), texts[3])
+
+
 class FailingProcesses:
     """Each run fails for the next of these reasons, and succeeds when none is left."""
 
@@ -149,6 +158,17 @@ class Ratios(unittest.TestCase):
         needed = python_plan.needed_for_targets(settings)
         self.assertEqual({one.loader for one in needed}, {"energon_cpp", "torch"})
         self.assertTrue(needed and all((one.workers, one.batch_size) == (2, 64) for one in needed))
+
+    def test_variants_of_tokens_are_compared(self):
+        def setting(variant):
+            return python_plan.Setting("energon_cpp", "tokens", variant, 2, 64)
+
+        rates = {setting("encode_sample"): 10, setting("encode_samples"): 50}
+        self.assertEqual(python_plan.worth_measuring(rates), list(rates))
+        runs = {one: [{"samples_per_second": rate}] for one, rate in rates.items()}
+        target = python_report.ratio_targets(runs)[0]
+        self.assertEqual((target["name"], target["value"]),
+                         ("Python, text of 0.8 KB, tokenized: ratio to energon_cpp, encode_sample", 5))
 
     def test_loop_and_resume(self):
         rows, targets = python_report.loop_rows({"Python": [30e-6, 40e-6, 35e-6], "C++": [25e-6, 20e-6, 30e-6]})

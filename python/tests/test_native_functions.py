@@ -152,8 +152,9 @@ def test_functions_can_be_called(pairs: str) -> None:
 
         def encode_sample(self, sample: Any) -> Any:
             sample = buckets.fit("jpg")(sample)
-            assert buckets.decode([sample["jpg"].tobytes() and IMAGES[0], "text"])[1] == "text"
-            return {"jpg": sample["jpg"], "txt": sample["txt"]}
+            again, text = buckets.decode([IMAGES[int(sample["__key__"]) % 2], "text"])
+            assert numpy.array_equal(again, sample["jpg"]) and text == "text"
+            return {"__key__": sample["__key__"], "jpg": sample["jpg"], "txt": sample["txt"]}
 
         def batch(self, samples: list[Any]) -> Any:
             return energon.RaggedBatch(["jpg"])(samples)

@@ -175,10 +175,11 @@ Value ImageBuckets::fitted(const Value& value, std::size_t bucket, CallContext& 
     }
     return result;
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("only encoded images can be fitted into a bucket, found {}; leave images "
-                          "as bytes (SampleDecoderOptions::image = \"\")",
-                          describe(value)));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("only encoded images can be fitted into a bucket, found {}; leave images "
+                  "as bytes (SampleDecoderOptions::image = \"\"; in Python image_decode=None)",
+                  describe(value)));
 }
 
 MapFunction ImageBuckets::fit(std::string field) const {
