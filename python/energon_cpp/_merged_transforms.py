@@ -118,7 +118,8 @@ class MergeTransform:
     def __init__(self, transforms: Sequence[Any]) -> None:
         self.transforms = [_mapper(transform) for transform in transforms]
         self._fill = _common("fill", [_color(one.fill()) for one in self.transforms])
-        self._mode = _common("interpolation", [_name(one.interpolation()) for one in self.transforms])
+        modes = [_name(one.interpolation()) for one in self.transforms]
+        self._mode = _common("interpolation", modes)
 
     def __call__(self, image: Any) -> Any:
         import numpy

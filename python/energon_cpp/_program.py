@@ -65,8 +65,8 @@ class _Lint(Command):
 
 
 class _Prepare(Command):
-    """Also takes field maps as JSON, and another name for dataset.yaml. Without a split, it asks for
-    what is missing, unless --non-interactive is given."""
+    """Also takes field maps as JSON, and another name for dataset.yaml. Without a split, it asks
+    for what is missing, unless --non-interactive is given."""
 
     def run(self, words: list[str]) -> int:
         folders = [word for word in words if os.path.isdir(word)]

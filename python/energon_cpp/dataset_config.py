@@ -97,8 +97,8 @@ class BuiltDatasets(list[LoadedDataset]):
         found = Dataset(recipe.changed(options=options, task_encoder=encoder, path=source.path))
         if source.kind == "join" or len(found) != len(Dataset(whole)):
             raise UnsupportedError(
-                f"{source.path} cannot be built alone: it is joined, or only a subset is used; pass "
-                "`datasets` to the method of the base class"
+                f"{source.path} cannot be built alone: it is joined, or only a subset is used; "
+                "pass `datasets` to the method of the base class"
             )
         return found
 

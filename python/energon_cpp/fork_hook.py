@@ -42,7 +42,8 @@ _before, _in_child, _in_parent = WeakCallbacks(), WeakCallbacks(), WeakCallbacks
 
 
 def before_fork_hook(callable: Hook, make_persistent: bool = False) -> None:
-    """Calls `callable` before each fork. With `make_persistent`, nothing else has to refer to it."""
+    """Calls `callable` before each fork. With `make_persistent`, nothing else has to refer to
+    it."""
     _before.add_hook(callable, make_persistent)
 
 
@@ -52,7 +53,8 @@ def after_in_child_fork_hook(callable: Hook, make_persistent: bool = False) -> N
 
 
 def after_in_parent_fork_hook(callable: Hook, make_persistent: bool = False) -> None:
-    """Calls `callable` in this process after each fork. With `make_persistent`, nothing else has to refer to it."""
+    """Calls `callable` in this process after each fork. With `make_persistent`, nothing else has to
+    refer to it."""
     _in_parent.add_hook(callable, make_persistent)
 
 

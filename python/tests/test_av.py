@@ -251,5 +251,6 @@ def test_an_index_of_frames() -> None:
     assert [entry.timestamp for entry in index] == [0, 10, 20, 30, 40]
     assert [i for i, entry in enumerate(index) if entry.is_keyframe] == [0, 4]
     assert [index.search_timestamp(time) for time in (-1, 0, 39, 40, 99)] == [-1, 0, 0, 4, 4]
-    assert [index.search_timestamp(time, backward=False) for time in (0, 1, 40, 41)] == [0, 4, 4, -1]
+    later = [index.search_timestamp(time, backward=False) for time in (0, 1, 40, 41)]
+    assert later == [0, 4, 4, -1]
     assert index.search_timestamp(25, any_frame=True) == 2

@@ -197,7 +197,9 @@ def test_stores_alone(recipe: str) -> None:
     assert pool.to_cache([1], "list").get() == [1]
     with pytest.raises(ValueError, match="'raw' or 'pickle'"):
         energon.FileStoreCachePool(method="json")
-    dataset = energon.get_val_dataset(recipe, split_part="train", worker_config=config(), batch_size=4)
+    dataset = energon.get_val_dataset(
+        recipe, split_part="train", worker_config=config(), batch_size=4
+    )
     with pytest.raises(ValueError, match="method='pickle'.*use 'raw'"):
         energon.get_loader(dataset, cache_pool=energon.FileStoreCachePool(method="pickle"))
 

@@ -442,8 +442,9 @@ def test_transforms_of_torchvision_are_merged() -> None:
     turn = {"degrees": 30, "center": None, "interpolation": bilinear}
     corners = [[0, 0], [63, 0], [63, 47], [0, 47]]
     moved = [[5, 2], [60, 4], [58, 40], [1, 44]]
+    drawn = (5, 6, 20, 30)
     resized = of_torchvision(
-        "RandomResizedCrop", (5, 6, 20, 30), size=(40, 60), scale=(), ratio=(), interpolation=bilinear
+        "RandomResizedCrop", drawn, size=(40, 60), scale=(), ratio=(), interpolation=bilinear
     )
     cases: list[tuple[list[Any], Any]] = [
         (

@@ -51,7 +51,8 @@ def test_a_dataset_is_built_from_its_configuration(texts: str) -> None:
 
 
 def test_functions_become_stages(texts: str, num_workers: int) -> None:
-    mapped = energon.MapDataset(samples(texts, num_workers), number, worker_config=config(num_workers))
+    given = samples(texts, num_workers)
+    mapped = energon.MapDataset(given, number, worker_config=config(num_workers))
     kept = energon.FilterDataset(mapped, filter_fn=even)
     doubled = energon.MapDataset(kept, lambda value: value * 2, failure_tolerance=3)
     batches = energon.BatchDataset(doubled, 4, sum)
@@ -247,7 +248,8 @@ def test_the_datasets_of_a_metadataset(tmp_path: pathlib.Path, texts: str) -> No
     assert [one.weight for one in found.datasets] == [0.75, 0.25]
     assert [one.dataset.subflavors for one in found.datasets] == [{"a": 1, "b": 2}, {"b": 2}]
     alone = energon.load_dataset(texts).get_datasets(training=False, worker_config=config())
-    assert alone.blend_mode == DatasetBlendMode.NONE and str(alone.datasets[0].dataset.paths[0]) == texts
+    assert alone.blend_mode == DatasetBlendMode.NONE
+    assert str(alone.datasets[0].dataset.paths[0]) == texts
 
 
 # --- Datasets that a task encoder builds ---
