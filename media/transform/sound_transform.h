@@ -74,7 +74,7 @@ class SoundTransform {
   std::optional<std::int64_t> needed_samples(int rate) const;
 
   /// The features of `samples`, (channels, samples) of `rate`: float32 (mels, frames) or, without
-  /// log_mel, float32 (samples). The features are within 1e-4 of those of transformers. Throws
+  /// log_mel, float32 (samples). The features are within 2e-4 of those of transformers. Throws
   /// Error: kInvalidArgument as resampled(), and if sound that is not padded is
   /// too short to be mirrored, that is, not longer than fft / 2 samples.
   Tensor run(const Tensor& samples, int rate, BufferAllocator& memory) const;

@@ -29,11 +29,21 @@ SOUNDS = sorted(SHARED.glob("av/test_audio.*"))
 needs_pictures = pytest.mark.skipif(not PICTURES, reason=f"no pictures in {SHARED}")
 needs_sounds = pytest.mark.skipif(not SOUNDS, reason=f"no sounds in {SHARED}")
 
-# Pillow 13 resizes columns first where the height shrinks more, which changes a level by 1 at most;
-# in units of the tensor, for the smallest standard deviation. The rest is rounding of float32.
-ONE_LEVEL = 1 / 255 / 0.224 + 1e-5
-ROUNDING = 1e-5
-LOG_MEL = 1e-4
+ROUNDING = 1e-5  # of float32
+LOG_MEL = 2e-4  # both sides compute Fourier transforms in float32
+
+
+@pytest.fixture(autouse=True)
+def rows_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow 13 resizes columns first for some sizes. Rounding and clipping between the passes make
+    that differ by a few levels, so both passes are called in the order of Pillow 11."""
+    resize = Image.Image.resize
+
+    def in_order(self: Any, size: Any, resample: Any = None, *more: Any, **options: Any) -> Any:
+        rows = resize(self, (size[0], self.height), resample, *more, **options)
+        return resize(rows, size, resample, *more, **options)
+
+    monkeypatch.setattr(Image.Image, "resize", in_order)
 
 
 def picture(width: int, height: int, seed: int = 0) -> bytes:
@@ -63,7 +73,7 @@ def sound(seconds: float, rate: int = 16000) -> bytes:
 SIZES = [(640, 480), (333, 517), (57, 83), (1600, 1200), (40, 900)]
 
 
-def check_patches(data: bytes, processor: Any, name: str = "png", limit: float = ONE_LEVEL) -> None:
+def check_patches(data: bytes, processor: Any, name: str = "png") -> None:
     decoder = energon.SampleDecoder(transform=transforms.QwenPatches.like(processor))
     found = decoder.decode(name, data)
     image = Image.open(io.BytesIO(data)).convert("RGB")
@@ -71,9 +81,7 @@ def check_patches(data: bytes, processor: Any, name: str = "png", limit: float =
     assert numpy.array_equal(numpy.asarray(found["image_grid_thw"]), expected["image_grid_thw"])
     values = numpy.asarray(found["pixel_values"])
     assert values.dtype == numpy.float32 and values.shape == expected["pixel_values"].shape
-    differences = numpy.abs(values - expected["pixel_values"])
-    assert differences.max() <= limit
-    assert (differences > ROUNDING).mean() < 0.02  # few differ at all
+    assert numpy.abs(values - expected["pixel_values"]).max() <= ROUNDING
 
 
 def check_tiles(data: bytes, processor: Any, name: str = "png") -> None:
@@ -82,9 +90,7 @@ def check_tiles(data: bytes, processor: Any, name: str = "png") -> None:
     image = Image.open(io.BytesIO(data)).convert("RGB")
     expected = numpy.stack(processor(images=image)["pixel_values"])
     assert found.shape == expected.shape
-    differences = numpy.abs(found - expected)
-    assert differences.max() <= ONE_LEVEL
-    assert (differences > ROUNDING).mean() < 0.02
+    assert numpy.abs(found - expected).max() <= ROUNDING
 
 
 def qwen(**options: Any) -> Any:
