@@ -11,11 +11,11 @@ worker, which would overwrite bytes that are still to be read. docs/processes.md
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import MutableMapping
 from typing import Any, Callable
 
 from ._sample import Item, field_names
+from ._warnings import warn
 
 
 class Cuda:
@@ -59,7 +59,7 @@ class Pinning:
             self._cuda = cuda
             return
         text = "pin_memory=True has no effect: torch finds no CUDA device"
-        warnings.warn(text, stacklevel=3)
+        warn(text)
 
     def __call__(self, batch: Any) -> Any:
         if self._finish is not None:

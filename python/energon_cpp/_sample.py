@@ -177,7 +177,7 @@ def shortened(value: Any) -> str:
         return f"[{start}, ... {len(value)} values]"
     elif type(value) in (list, tuple):
         return f"[{', '.join(map(shortened, value))}]" if type(value) is list else repr(value)
-    elif isinstance(value, (str, bytes)) and len(value) > _MOST_CHARACTERS:
+    elif type(value) in (str, bytes) and len(value) > _MOST_CHARACTERS:
         return f"{value[: _MOST_CHARACTERS // 2]!r}... ({len(value)})"
     return repr(value)
 

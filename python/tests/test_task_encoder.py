@@ -731,7 +731,3 @@ def test_parts_in_functions(texts: str, num_workers: int) -> None:
     assert batch["size"] == [100, LARGE, 100, LARGE]
     assert batch["kind"] == 4 * ["Buffer"]
     assert batch["same"][1] == bytes([1]) * LARGE
-
-
-def test_torch_is_not_needed() -> None:
-    assert "torch" not in sys.modules
