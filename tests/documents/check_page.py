@@ -18,7 +18,7 @@ LIMIT_SECONDS = 600
 FOREIGN_FLAGS = {"--preset", "--build", "--test-dir", "--check", "--first-seed", "--count", "--target", "--help", "--version", "--lines",
                  "--only", "--repetitions", "--json", "--data", "--global-batch", "--signal", "--default-signal",
                  "--claimed-samples", "--files", "--targets-only", "--loaders", "--works", "--workers", "--batches",
-                 "--warmup", "--pack"}
+                 "--warmup", "--pack", "--report"}
 HEX = re.compile(r"\b[0-9a-f]{16}\b")
 NUMBER = re.compile(r"\d[\d,.]*")
 
