@@ -1,13 +1,16 @@
 #include "energon/read/exclude_samples.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +27,7 @@
 #include "io/option_text.h"
 #include "io/recipe/dataset_yaml.h"
 #include "io/recipe/recipe.h"
+#include "io/shared_folder.h"
 #include "io/tar/shard_scan.h"
 
 namespace energon {
@@ -186,6 +190,36 @@ std::vector<ExcludedSample> find_all(const std::string& path, const std::vector<
   return found;
 }
 
+// --- Locks ---
+
+// Whether `file` is still the one at `path`, and was not replaced.
+bool is_file_at(int file, const std::string& path) {
+  struct stat opened {};
+  struct stat found {};
+  return ::fstat(file, &opened) == 0 && ::stat(path.c_str(), &found) == 0 &&
+         opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
+
+// Keeps other calls from changing the file until the descriptor is closed, where the file system
+// has locks. Not valid if the file cannot be opened, which a later read or write reports.
+UniqueFd lock_file(const std::string& path, bool is_created,
+                   const std::function<void()>& check_cancelled) {
+  constexpr std::chrono::milliseconds kPause{10};
+  for (;;) {
+    UniqueFd file(
+        ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_created ? O_CREAT : 0), 0644));
+    const Locked locked = file.valid() ? try_lock(file.get()) : Locked::kUnsupported;
+    if (locked == Locked::kUnsupported ||
+        (locked == Locked::kYes && is_file_at(file.get(), path))) {
+      return file;
+    }
+    if (check_cancelled) {
+      check_cancelled();
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 // --- Quarantine files ---
 
 bool is_same(const QuarantineEntry& entry, const ExcludedSample& sample) {
@@ -207,7 +241,6 @@ std::string read_if_there(const std::string& path) {
 }
 
 void append_lines(const std::string& path, std::string_view text, bool is_line_open) {
-  check_path(path);
   const UniqueFd file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!file.valid()) {
@@ -219,6 +252,8 @@ void append_lines(const std::string& path, std::string_view text, bool is_line_o
 }
 
 void change_file(const ExcludeSamplesOptions& options, std::vector<ExcludedSample>& samples) {
+  check_path(options.output);
+  const UniqueFd lock = lock_file(options.output, !options.is_remove, options.check_cancelled);
   const std::string text = read_if_there(options.output);
   const Quarantine quarantine = parse_quarantine(text, options.output);
   std::set<int> lines;  // of the samples
@@ -293,6 +328,7 @@ void change_split(const std::string& path, const ExcludeSamplesOptions& options,
                   std::vector<ExcludedSample>& samples) {
   const std::string meta = path + "/.nv-meta";
   const std::string name = split_file(path);
+  const UniqueFd lock = lock_file(meta + "/" + name, false, options.check_cancelled);
   SplitConfig config = read_split_config(meta, name);
   bool is_changed = false;
   for (ExcludedSample& sample : samples) {

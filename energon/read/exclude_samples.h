@@ -48,7 +48,8 @@ struct ExcludedSample {
 
 /// In the order of `names`. All names are found before anything is written. Lines are appended with
 /// one system call, so loaders may write into the same file; every other change replaces the file
-/// atomically. Throws Error: kNotFound for a name that is not in the data, with a similar one;
+/// atomically. Calls wait for each other, on one machine and where the file system has locks.
+/// Throws Error: kNotFound for a name that is not in the data, with a similar one;
 /// kInvalidArgument for a file that is not of the expected format; kUnsupported for data without a
 /// split file; kIo.
 std::vector<ExcludedSample> exclude_samples(const std::string& path,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import random
-from typing import Any, Callable, Iterator, Sequence
+import threading
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from ._errors import StateMismatchError
 from .loaders import SavableDataLoader
@@ -27,28 +28,43 @@ class SeveralLoader:
         self.dataset = dataset
         self.worker_config = dataset.worker_config
         self.loaders = list(loaders)
+        self._lock = threading.RLock()  # a draw, or a save
         self._draws = 0  # over all epochs
         self._ended = [False] * len(self.loaders)  # in this epoch
         self._epoch: list[Iterator[Any]] | None = None
+        self._drawn: list[Any] = []  # of the batch that is next, which an exception may interrupt
+        self._position: dict[str, Any] | None = None  # before the first of them
 
     # --- Loops ---
 
     def __iter__(self) -> Iterator[Any]:
         """An epoch; after a break, the rest of it."""
-        mixed = self.dataset.batch_size
         while True:
-            batches: list[Any] = []
-            while len(batches) < (mixed or 1) and not all(self._ended):
-                batches += self._next()
-            if batches:
-                yield batches[0] if mixed is None else self._mixed(batches)
-            if all(self._ended):
+            batch = self._next_batch()
+            if batch is not None:
+                yield batch[0]
+            if all(self._ended) and not self._drawn:
                 break
         self._ended = [False] * len(self.loaders)
         self._epoch = None
 
-    def _next(self) -> list[Any]:
-        """The next batch, or none if the epoch of the loader that is drawn ends there."""
+    def _next_batch(self) -> tuple[Any] | None:
+        """The next batch, or None at the end of the epoch. After an exception, the next call
+        continues with what was drawn."""
+        with self._lock:
+            mixed = self.dataset.batch_size
+            while len(self._drawn) < (mixed or 1) and not all(self._ended):
+                if mixed is not None and not self._drawn:
+                    self._position = self._current_position()
+                self._draw()
+            if not self._drawn:
+                return None
+            batch = self._drawn[0] if mixed is None else self._mixed(self._drawn)
+            self._drawn, self._position = [], None
+            return (batch,)
+
+    def _draw(self) -> None:
+        """Adds the next batch, or notes that the epoch of the loader that is drawn ends there."""
         if self._epoch is None:
             self._epoch = [
                 iter(()) if ended else iter(loader)
@@ -57,13 +73,13 @@ class SeveralLoader:
         chosen = self._choose()
         try:
             for batch in self._epoch[chosen]:
+                self._drawn.append(batch)
                 self._draws += 1
-                return [batch]
+                return
         except BaseException:
             self._epoch = None  # the next loop continues, as that of one loader does
             raise
         self._ended[chosen] = True
-        return []
 
     def _choose(self) -> int:
         left = [i for i, ended in enumerate(self._ended) if not ended]
@@ -78,7 +94,7 @@ class SeveralLoader:
         mix: Callable[[list[Any]], Any] | None = self.dataset.batch_mix_fn
         if mix is None:
             return batches
-        batch = mix(batches)
+        batch = mix(list(batches))
         if inspect.isgenerator(batch):
             raise TypeError("batch_mix_fn must return one batch, not a generator")
         return batch
@@ -105,27 +121,68 @@ class SeveralLoader:
     # --- States ---
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the position as a dict of plain types."""
+        """Returns the position as a dict of plain types. May be called by any thread; waits for a
+        batch that is being drawn."""
+        with self._lock:
+            return self._position if self._position is not None else self._current_position()
+
+    def _current_position(self) -> dict[str, Any]:
         return {
             "version": _VERSION,
+            "config": self._config(),
             "draws": self._draws,
             "ended": list(self._ended),
             "loaders": [loader.state_dict() for loader in self.loaders],
         }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues from `state_dict`."""
-        loaders = state_dict.get("loaders", ()) if isinstance(state_dict, dict) else ()
-        if len(loaders) != len(self.loaders) or state_dict.get("version") != _VERSION:
-            raise StateMismatchError(
-                f"the state has {len(loaders)} datasets, expected a state of this version with "
-                f"{len(self.loaders)}"
-            )
-        for loader, state in zip(self.loaders, loaders):
-            loader.load_state_dict(state)
-        self._draws = state_dict["draws"]
-        self._ended = list(state_dict["ended"])
-        self._epoch = None
+    def _config(self) -> dict[str, Any]:
+        """What decides which loader is next."""
+        weights = self.dataset.weights
+        return {
+            "class": type(self.dataset).__name__,
+            "weights": None if weights is None else list(weights),
+            "batch_size": self.dataset.batch_size,
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continues from `state_dict`.
+
+        Raises:
+            StateMismatchError: It is the state of another dataset. Nothing was restored.
+        """
+        self._check(state_dict)
+        with self._lock:
+            earlier = [loader.state_dict() for loader in self.loaders]
+            try:
+                for loader, state in zip(self.loaders, state_dict["loaders"]):
+                    loader.load_state_dict(state)
+            except BaseException:
+                for loader, state in zip(self.loaders, earlier):
+                    loader.load_state_dict(state)
+                raise
+            self._draws = state_dict["draws"]
+            self._ended = list(state_dict["ended"])
+            self._epoch = None
+            self._drawn, self._position = [], None
+
+    def _check(self, state: Any) -> None:
+        names = ("version", "config", "draws", "ended", "loaders")
+        if not isinstance(state, Mapping) or any(name not in state for name in names):
+            raise StateMismatchError("not a state of the loader of several datasets")
+        if state["version"] != _VERSION:
+            raise StateMismatchError(f"version: found {state['version']}, expected {_VERSION}")
+        for name, expected in self._config().items():
+            found = state["config"].get(name)
+            if found != expected:
+                raise StateMismatchError(f"{name}: found {found!r}, expected {expected!r}")
+        count = len(self.loaders)
+        for name in ("loaders", "ended"):
+            if len(state[name]) != count:
+                raise StateMismatchError(
+                    f"{name}: found {len(state[name])} datasets, expected {count}"
+                )
+        if type(state["draws"]) is not int or state["draws"] < 0:
+            raise StateMismatchError(f"draws: found {state['draws']!r}, expected a whole number")
 
     def save_state_rank(self) -> dict[str, Any]:
         return self.state_dict()

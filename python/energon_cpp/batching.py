@@ -17,12 +17,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import operator
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Sequence, TypeVar, Union
 
 from . import _core
 from ._explained_options import checks_fields
 from ._sample import CrudeSample, Item, field_names
+from ._tensors import tensor_library
 
 if TYPE_CHECKING:
     from .transforms import Transform
@@ -169,12 +171,6 @@ def homogeneous_concat_mix(samples: Sequence[Any]) -> Any:
 # --- Functions of the library ---
 
 
-def _tensor_kind() -> str:
-    if "torch" in sys.modules:
-        return "torch"
-    return "numpy" if "numpy" in sys.modules else "energon"
-
-
 class NativeFunction:
     """A function of the library. As the function `stage` of an encoder, it runs without the
     interpreter. It can also be called; it then draws random numbers from Python's `random`."""
@@ -210,7 +206,7 @@ class RaggedBatch(NativeFunction):
             object.__setattr__(self, "fields", tuple(self.fields))
 
     def __call__(self, samples: Sequence[Any]) -> Any:
-        return _core.ragged_batch(list(samples), list(self.fields or ()), _tensor_kind())
+        return _core.ragged_batch(list(samples), list(self.fields or ()), tensor_library())
 
     def _options(self) -> dict[str, Any]:
         return {"ragged_fields": list(self.fields or ())}
@@ -244,7 +240,7 @@ class ImageBuckets:
         from .transforms import list_of
 
         sizes = (one if isinstance(one, (list, tuple)) else (one, one) for one in self.sizes)
-        object.__setattr__(self, "sizes", tuple((int(h), int(w)) for h, w in sizes))
+        object.__setattr__(self, "sizes", tuple((operator.index(h), operator.index(w)) for h, w in sizes))
         object.__setattr__(self, "transform", list_of(self.transform))
         if self.crop not in ("center", "random"):
             raise ValueError(f"crop must be 'center' or 'random', not {self.crop!r}")
@@ -263,7 +259,7 @@ class ImageBuckets:
 
     def decode(self, image: Any) -> Any:
         """Decodes an image, or a list of them, into its bucket."""
-        return self._native().fitted("image", image, _tensor_kind())
+        return self._native().fitted("image", image, tensor_library())
 
     def _native(self) -> _core.NativeBuckets:
         return _buckets(self)

@@ -62,16 +62,18 @@ class BuiltDatasets(list[LoadedDataset]):
         given = json.loads(recipe.options["subflavors"])
         split, config = recipe.options["split"], recipe.options["dataset_config"]
         self.sources = LoadedDatasetList(sources_of(recipe.path, split, config))
+        if recipe.leaf is not None:  # of get_val_datasets()
+            self.sources[:] = [self.sources[recipe.leaf]]
         super().__init__(
             LoadedDataset(
                 one.weight,
                 one.repetitions,
-                ConfiguredDataset(one, given, functools.partial(self._open, leaf)),
+                ConfiguredDataset(one, given, functools.partial(self._open, place)),
             )
-            for leaf, one in enumerate(self.sources)
+            for place, one in enumerate(self.sources)
         )
 
-    def _open(self, leaf: int) -> Dataset:
+    def _open(self, place: int) -> Dataset:
         """One of the datasets, with decoded samples."""
         recipe = self._dataset._recipe
         encoder: TaskEncoder[Any, Any, Any, Any] = TaskEncoder()
@@ -86,13 +88,13 @@ class BuiltDatasets(list[LoadedDataset]):
             encoder,
             {**in_order, "limit": None},
             permissions=recipe.permissions,
-            leaf=leaf,
+            leaf=place if recipe.leaf is None else recipe.leaf,
         )
         if not recipe.training:
             return Dataset(whole)
-        source = self.sources[leaf]
+        source = self.sources[place]
         options |= {"virtual_epoch_length": 0, "shuffle_buffer_size": 0, "repeat": False}
-        subflavors = json.dumps(self[leaf].dataset.subflavors)
+        subflavors = json.dumps(self[place].dataset.subflavors)
         options |= {"split": source.split_part, "subflavors": subflavors}
         found = Dataset(recipe.changed(options=options, task_encoder=encoder, path=source.path))
         if source.kind == "join" or len(found) != len(Dataset(whole)):

@@ -29,6 +29,8 @@ else:
 
 _MOST_SAMPLES_PER_CALL = 65536
 
+_BUILD_VAL_ARGUMENTS = ("batch_size", "batch_drop_last", "packing_buffer_size", "limit")
+
 
 class Dataset(Generic[T_co]):
     """Data, options and functions for a loader. Returned by get_train_dataset(), get_val_dataset()
@@ -273,8 +275,7 @@ def get_val_dataset(
     """
     given = dict(locals())
     del given["sample_type"]
-    names = ("batch_size", "batch_drop_last", "packing_buffer_size", "limit")
-    arguments = {name: given[name] for name in names}
+    arguments = {name: given[name] for name in _BUILD_VAL_ARGUMENTS}
     return _built(_val_recipe(**given), arguments, sample_type)
 
 
@@ -355,11 +356,12 @@ def get_val_datasets(
     """
     given = dict(locals())
     del given["sample_type"]
+    arguments = {name: given[name] for name in _BUILD_VAL_ARGUMENTS}
     recipe = _val_recipe(**given)
     sources = sources_of(recipe.path, split_part, dataset_config)
     datasets = []
     for leaf, (pipeline, source) in enumerate(zip(recipe.open_leaves(), sources)):
-        dataset = _checked(Dataset(recipe.changed(leaf=leaf), pipeline), sample_type)
+        dataset = _built(recipe.changed(leaf=leaf), arguments, sample_type, pipeline)
         merged = {**source.subflavors, **(subflavors or {})}
         length = pipeline.lengths[0]
         datasets.append((dataset, dataclasses.replace(source, length=length, subflavors=merged)))
@@ -367,11 +369,14 @@ def get_val_datasets(
 
 
 def _built(
-    recipe: DatasetRecipe, arguments: dict[str, Any], sample_type: type | None
+    recipe: DatasetRecipe,
+    arguments: dict[str, Any],
+    sample_type: type | None,
+    pipeline: _core.Pipeline | None = None,
 ) -> Dataset[Any]:
     """Opens the dataset, by the method of the task encoder if it overrides the one that builds
-    datasets."""
-    dataset = _checked(Dataset(recipe), sample_type)
+    datasets. `pipeline` is that of the recipe, if it was made before."""
+    dataset = _checked(Dataset(recipe, pipeline), sample_type)
     method = "build_train_datasets" if recipe.training else "build_val_datasets"
     if not overrides(recipe.task_encoder, method):
         return dataset

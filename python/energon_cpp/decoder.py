@@ -55,7 +55,18 @@ class SentencePieceTokenizer:
 
     def __post_init__(self) -> None:
         fields = self.fields.items() if isinstance(self.fields, Mapping) else self.fields
+        if any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in fields):
+            raise ValueError(
+                f"fields must map fields with text to those for tokens, such as "
+                f"{{'txt': 'tokens'}}, not be {self.fields!r}"
+            )
         object.__setattr__(self, "fields", tuple((str(text), str(to)) for text, to in fields))
+        if self.max_length is not None and self.max_length < 1:
+            raise ValueError(f"max_length must be at least 1, or None, not {self.max_length}")
+        if self.nbest_size is not None and not 2 <= self.nbest_size <= 1024:
+            raise ValueError(f"nbest_size must be 2 to 1024, or None, not {self.nbest_size}")
+        if not 0 <= self.alpha < float("inf"):
+            raise ValueError(f"alpha must be at least 0, not {self.alpha}")
         object.__setattr__(self, "path", path_text(self.path))
 
     def encode(self, text: str) -> list[int]:
@@ -99,6 +110,16 @@ def _tokenizer(of: SentencePieceTokenizer) -> _core.NativeTokenizer:
     return _core.NativeTokenizer(str(of.path), of.add_bos, of.add_eos, sampling)
 
 
+def check_sample_rate(name: str, rate: Any) -> None:
+    """Raises ValueError or TypeError unless sound can be resampled to this rate, or it is None."""
+    if rate is None:
+        return
+    if isinstance(rate, bool) or not isinstance(rate, int):
+        raise TypeError(f"{name} must be a whole number of samples per second, not {rate!r}")
+    if not 100 <= rate <= 768_000:
+        raise ValueError(f"{name} must be from 100 to 768000 samples per second, not {rate}")
+
+
 _AV_MODES = ("AVDecoder", "torch", "bytes")
 
 
@@ -138,6 +159,7 @@ class SampleDecoder(FileStoreDecoder):
     sound_transform: Waveform | LogMel | None = None
 
     def __post_init__(self) -> None:
+        check_sample_rate("audio_sample_rate", self.audio_sample_rate)
         if self.tokenizer is not None and not isinstance(self.tokenizer, SentencePieceTokenizer):
             raise TypeError(
                 f"tokenizer must be a SentencePieceTokenizer, not a "

@@ -329,6 +329,15 @@ class SavableDataLoader(_Loader[T_co], GlobalState):
         self._first_batch = self._native.save().batch_index
 
 
+def check_is_savable(name: str, loader: Any) -> None:
+    """Raises TypeError, on behalf of `name`, unless the object is a SavableDataLoader."""
+    if not isinstance(loader, SavableDataLoader):
+        raise TypeError(
+            f"{name} needs a loader of get_savable_loader(), not a {type(loader).__name__}; the "
+            "loaders of BlendDataset, MixBatchDataset and ConcatDataset have state_dict() only"
+        )
+
+
 class AutoSaver:
     """Delivers the batches of a loader and writes its position every N batches into a folder. A
     script that is started again with the same folder continues from the newest checkpoint.
@@ -379,6 +388,7 @@ class AutoSaver:
         at_step: int | None = None,
         start_over: bool = False,
     ) -> None:
+        check_is_savable("AutoSaver", loader)
         self.loader = loader
         options = {
             "folder": path_text(folder),

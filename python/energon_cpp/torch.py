@@ -26,7 +26,7 @@ import torch.utils.data
 from ._core import LoaderState
 from ._errors import StateMismatchError
 from ._global_state import all_states
-from .loaders import SavableDataLoader
+from .loaders import SavableDataLoader, check_is_savable
 from .states import STATES, as_loader_state, as_state_dict, rescale_states
 from .worker_config import WorkerConfig
 
@@ -40,7 +40,17 @@ class AllRanks:
     """
 
     def __init__(self, loader: SavableDataLoader) -> None:
+        check_is_savable("AllRanks", loader)
         self.loader = loader
+
+    def __enter__(self) -> AllRanks:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.loader.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.loader!r})"
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the states of all ranks, on each rank: one entry with a list of the bytes of state
@@ -62,12 +72,13 @@ class AllRanks:
             ValueError: They are not the states of all ranks.
         """
         config = self.loader.worker_config
-        if STATES not in state_dict:
+        states = state_dict.get(STATES) if isinstance(state_dict, Mapping) else None
+        if not isinstance(states, (list, tuple)):
+            found = list(state_dict) if isinstance(state_dict, Mapping) else state_dict
             raise ValueError(
-                f"not the states of all ranks: expected entry '{STATES}', which AllRanks saves, "
-                f"found {list(state_dict)}"
+                f"not the states of all ranks: expected a dict with a list '{STATES}', which "
+                f"AllRanks saves, found {found!r}"
             )
-        states = state_dict[STATES]
         if len(states) == config.world_size:
             state = as_loader_state(states[config.rank])
         else:
@@ -119,7 +130,10 @@ def set_train_loader(trainer: Any, loader: SavableDataLoader) -> None:
     it, the loader continues at its place, also on another number of ranks (AllRanks). The trainer
     skips no batches (ignore_data_skip).
     """
+    check_is_savable("set_train_loader", loader)
     transformers: Any = importlib.import_module("transformers")
+    if not isinstance(trainer, transformers.Trainer):
+        raise TypeError(f"trainer must be a transformers.Trainer, not {trainer!r}")
     files: Any = importlib.import_module("transformers.trainer_utils")
     ranks = _TrainLoader(loader)
     train = trainer.train

@@ -24,6 +24,7 @@ import numbers
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar, Union
 
 from ._explained_options import checks_fields, explains_options
+from .decoder import check_sample_rate
 
 if TYPE_CHECKING:  # at run time, energon_cpp adds them
     from ._merged_transforms import CustomTransform as CustomTransform
@@ -405,6 +406,7 @@ class QwenPatches(_Layout):
         return cls(**{**found, **_mean_std_of(processor), **changes})
 
     def _layout(self) -> _Step:
+        _check_area(self.min_pixels, self.max_pixels)
         names = ("patch_size", "temporal_patch_size", "merge_size", "min_pixels", "max_pixels")
         return ("Patches", [n for a in names for n in _whole(self, a, getattr(self, a), count=1)])
 
@@ -453,6 +455,11 @@ class Tiles(_Layout):
         return ("Tiles", size + least + most + [float(self.use_thumbnail)])
 
 
+def _check_area(min_pixels: int, max_pixels: int) -> None:
+    if min_pixels > max_pixels:
+        raise ValueError(f"min_pixels is {min_pixels}, above max_pixels, which is {max_pixels}")
+
+
 def smart_resize(
     height: int,
     width: int,
@@ -466,6 +473,7 @@ def smart_resize(
     is more than 200 times the other."""
     from . import _core
 
+    _check_area(min_pixels, max_pixels)
     return _core.smart_resize(height, width, factor, min_pixels, max_pixels)
 
 
@@ -490,7 +498,9 @@ class Waveform(SoundTransform):
     sampling_rate: int = 16000
 
     def _options(self) -> dict[str, Any]:
-        return {"sound_rate": int(_whole(self, "sampling_rate", self.sampling_rate, count=1)[0])}
+        rate = int(_whole(self, "sampling_rate", self.sampling_rate, count=1)[0])
+        check_sample_rate(f"{type(self).__name__}: sampling_rate", rate)
+        return {"sound_rate": rate}
 
 
 @_explains(dither="add noise in encode_sample", padding_value="silence is 0")
@@ -530,6 +540,8 @@ class LogMel(SoundTransform):
             raise ValueError(
                 f"LogMel: padding must be 'max_length' or 'do_not_pad', not {self.padding!r}"
             )
+        if self.n_fft % 2 != 0:
+            raise ValueError(f"LogMel: n_fft must be even, not {self.n_fft!r}")
         names = ("feature_size", "hop_length", "n_fft", "chunk_length")
         values = [int(_whole(self, name, getattr(self, name), count=1)[0]) for name in names]
         return {

@@ -218,7 +218,11 @@ PyObject* call_on_copy(PyObject* self, const char* name, PyObject* const* argume
 PyObject* decode(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names) {
   const std::string_view text = bytes_in(self).text();
   const auto size = static_cast<Py_ssize_t>(text.size());
-  if (names != nullptr || count > 2) {
+  const auto is_name = [](PyObject* one) {
+    return PyUnicode_Check(one) && PyUnicode_IS_ASCII(one) &&
+           PyUnicode_FindChar(one, 0, 0, PyUnicode_GET_LENGTH(one), 1) < 0;
+  };
+  if (names != nullptr || count > 2 || !std::all_of(arguments, arguments + count, is_name)) {
     return call_on_copy(self, "decode", arguments, count, names);
   }
   const char* const encoding = count < 1 ? "utf-8" : PyUnicode_AsUTF8(arguments[0]);
@@ -241,12 +245,20 @@ PyObject* is_at_edge(PyObject* self, PyObject* const* arguments, Py_ssize_t coun
   return PyBool_FromLong(kAtEnd ? text.ends_with(edge) : text.starts_with(edge));
 }
 
-// Pickles the part as `bytes`, which needs no library to read it. With protocol 5, the bytes may go
-// out of band.
+// Pickles the part as `bytes`, which needs no library to read it: before protocol 3 as `bytes`
+// itself does, which torch.load(weights_only=True) reads. With protocol 5, the bytes may go out of
+// band.
 PyObject* reduce(PyObject* self, PyObject* protocol) {
   const long version = PyLong_AsLong(protocol);
   if (version == -1 && PyErr_Occurred() != nullptr) {
     return nullptr;
+  }
+  if (version < 3) {
+    const std::string_view text = bytes_in(self).text();
+    const nb::object encode = nb::module_::import_("_codecs").attr("encode");
+    return Py_BuildValue("O(Ns)", encode.ptr(),
+                         PyUnicode_DecodeLatin1(text.data(), size_of_buffer(self), nullptr),
+                         "latin1");
   }
   PyObject* const content =
       version >= 5 ? PyPickleBuffer_FromObject(self) : as_bytes_object(self, nullptr);
@@ -380,7 +392,7 @@ void bind_buffer(nb::module_& module) {
   PyType_Spec spec = {.name = name.c_str(),
                       .basicsize = static_cast<int>(sizeof(BufferObject)),
                       .itemsize = 0,
-                      .flags = static_cast<unsigned>(Py_TPFLAGS_DEFAULT),
+                      .flags = static_cast<unsigned>(Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE),
                       .slots = slots};
   nb::object type = checked(PyType_FromSpec(&spec));
   module.attr("Buffer") = type;

@@ -196,6 +196,9 @@ nb::object batch_to_python(const Mapping& batch, TensorKind tensors) {
 
 nb::object ragged_batch(const nb::list& items, std::vector<std::string> fields,
                         const std::string& tensors) {
+  if (nb::len(items) == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "a batch needs at least one sample");
+  }
   std::vector<Sample> samples;
   samples.reserve(nb::len(items));
   for (const nb::handle item : items) {

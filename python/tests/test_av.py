@@ -223,8 +223,12 @@ def test_sound_at_another_rate(rate: int, tmp_path: pathlib.Path) -> None:
 
 def test_wrong_sample_rates() -> None:
     for rate in (0, 768001):
-        with pytest.raises(ValueError, match=f"a sample rate of {rate} Hz: expected 100 to 768000"):
-            energon.AVDecoder(wav(), audio_sample_rate=rate).get_audio()
+        for made in (lambda: energon.AVDecoder(wav(), audio_sample_rate=rate),
+                     lambda: energon.SampleDecoder(audio_sample_rate=rate)):  # fmt: skip
+            with pytest.raises(ValueError, match=f"from 100 to 768000 samples .*, not {rate}"):
+                made()
+    with pytest.raises(TypeError, match="audio_sample_rate must be a whole number"):
+        energon.SampleDecoder(audio_sample_rate="16000")  # type: ignore[arg-type]
 def test_clips_of_sound_have_one_length() -> None:
     decoder = energon.AVDecoder(io.BytesIO(wav()))
     data = get_clips_uniform(decoder, 0.33337, 7, request_audio=True)

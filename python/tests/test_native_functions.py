@@ -177,6 +177,15 @@ def test_wrong_options(pairs: str, tmp_path: pathlib.Path) -> None:
         energon.SampleDecoder(tokenizer="model")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="must be a list of names, not 'tokens'"):
         energon.RaggedBatch("tokens")
+    with pytest.raises(energon.InvalidArgumentError, match="at least one sample"):
+        energon.RaggedBatch(["tokens"])([])
+    for wrong in ({"max_length": 0}, {"nbest_size": 1}, {"alpha": float("nan")}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            energon.SentencePieceTokenizer("model", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="fields must map"):
+        energon.SentencePieceTokenizer("model", ["txt"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="integer"):
+        energon.ImageBuckets([(8.5, 8)])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="crop must be 'center' or 'random'"):
         energon.ImageBuckets([24], crop="middle")
     with pytest.raises(energon.InvalidArgumentError, match="bucket 24x24 comes twice"):

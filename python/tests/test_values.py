@@ -433,6 +433,14 @@ def test_libraries_take_parts_as_bytes(size: int) -> None:
     assert len(data) < 100 and pickle.loads(data, buffers=buffers) == part
     with pytest.raises(TypeError):
         energon.Buffer("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        part.decode(None)  # type: ignore[arg-type]
+    with pytest.raises(LookupError):
+        part.decode("nothing")
+    with pytest.raises(ValueError, match="null"):
+        part.decode("ascii\0")
+    with pytest.raises(TypeError, match="immutable"):
+        del energon.Buffer.decode  # type: ignore[misc]
 
 
 def test_pictures_and_tensors_of_parts() -> None:
@@ -447,6 +455,9 @@ def test_pictures_and_tensors_of_parts() -> None:
         warnings.simplefilter("ignore")  # a tensor over bytes that are read-only
         assert torch.frombuffer(part, dtype=torch.uint8).tolist() == list(part)
     assert torch.utils.data.default_collate([part, part]) == [part, part]
+    file = io.BytesIO()
+    torch.save({"part": part}, file)
+    assert torch.load(io.BytesIO(file.getvalue()), weights_only=True) == {"part": bytes(part)}
 
 
 def test_tensors_of_native_stages(arrays: str, num_workers: int) -> None:

@@ -183,8 +183,63 @@ def test_positions_of_several_datasets_resume(texts: str, num_workers: int) -> N
     with made() as loader:
         loader.load_state_dict(state)
         assert take(loader, 20) == expected
-        with pytest.raises(energon.StateMismatchError, match="has 0 datasets"):
+        with pytest.raises(energon.StateMismatchError, match="not a state of the loader"):
             loader.load_state_dict({})
+
+
+def test_states_of_several_datasets_are_checked_before_they_are_restored(texts: str) -> None:
+    def blend(weight: float, second: energon.Dataset) -> Any:
+        return energon.get_savable_loader(
+            energon.BlendDataset((labelled(texts, "a"), 1), (second, weight))
+        )
+
+    other = energon.get_val_dataset(texts, worker_config=config(), batch_size=3)
+    with blend(1, labelled(texts, "b")) as loader, blend(1, other) as wrong:
+        take(loader, 20)
+        state = loader.state_dict()
+        expected = list(loader)
+        for name, value in (("draws", "2"), ("ended", [False]), ("loaders", state["loaders"][:1])):
+            with pytest.raises(energon.StateMismatchError, match=f"{name}: found"):
+                loader.load_state_dict({**state, name: value})
+        with blend(2, labelled(texts, "b")) as heavier:
+            with pytest.raises(energon.StateMismatchError, match="weights: found .*, expected"):
+                heavier.load_state_dict(state)
+        before = wrong.state_dict()
+        with pytest.raises(energon.StateMismatchError):
+            wrong.load_state_dict(state)
+        assert wrong.state_dict() == before
+        loader.load_state_dict(state)
+        assert list(loader) == expected
+
+
+def test_a_failed_mix_is_made_again(texts: str, num_workers: int) -> None:
+    """Also by a loader with the state that was saved after the failure."""
+    calls = 0
+
+    def fails_once(batches: list[Any]) -> list[Any]:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise ValueError("the third mix")
+        return batches
+
+    def made() -> Any:
+        pairs = [(labelled(texts, label, num_workers), 1.0) for label in "ab"]
+        return energon.get_savable_loader(
+            energon.MixBatchDataset(*pairs, batch_size=4, batch_mix_fn=fails_once)
+        )
+
+    with made() as loader:
+        found = []
+        with pytest.raises(ValueError, match="the third mix"):
+            for batch in loader:
+                found += batch
+        state = loader.state_dict()
+        rest = sum(list(loader), [])
+        assert sorted(found + rest) == [(label, i) for label in "ab" for i in range(60)]
+    with made() as loader:
+        loader.load_state_dict(state)
+        assert sum(list(loader), []) == rest
 
 
 def test_a_failure_ends_a_loop_over_several_datasets(texts: str) -> None:
@@ -284,6 +339,8 @@ def test_a_task_encoder_puts_wrappers_around_its_dataset(texts: str, num_workers
         assert all(batch == sorted(batch) for batch in batches)
         assert sorted(sum(batches, [])) == list(range(60)) and len(batches[0]) == 3
         assert len(all_of(energon.get_val_dataset(texts, batch_size=5, **options))) == 2
+        for dataset, _source in energon.get_val_datasets(texts, batch_size=5, **options):
+            assert len(all_of(dataset)) == 2
 
 
 def test_a_task_encoder_blends_batches(texts: str, tmp_path: pathlib.Path) -> None:

@@ -3,8 +3,11 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "io/file.h"
 #include "tests/cli/energon_program.h"
@@ -239,6 +242,34 @@ TEST_CASE("energon exclude adds samples and shards to a file that a running job 
                               Catch::Contains("did you mean '000014'?"));
   CHECK(json_lines(read_file(bad)).size() == 2);
   CHECK(run_energon({"exclude", folder.path(), "000001", "--remove"}).exit_code == 2);
+}
+
+TEST_CASE("calls of energon exclude at the same time lose no change", "[cli][exclude][fork]") {
+  const TempDir folder;
+  write_numbered_shards(folder, {10});
+  REQUIRE(run_energon({"prepare", folder.path(), "--split-ratio", "1,0,0"}).exit_code == 0);
+  const TempDir out;
+  const std::string bad = out.file("bad.jsonl");
+  Words all = {"exclude", folder.path(), "--output", bad};
+  for (int i = 0; i < 10; ++i) {
+    all.push_back(fmt::format("{:06}", i));
+  }
+  REQUIRE(run_energon(all).exit_code == 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&, key = fmt::format("{:06}", i)] {
+      run_energon({"exclude", folder.path(), key, "--output", bad, "--remove"});
+      run_energon({"exclude", folder.path(), key, "--split"});
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(json_lines(read_file(bad)).size() == 4);
+  const std::string split = read_file(folder.file(".nv-meta/split.yaml"));
+  for (int i = 0; i < 6; ++i) {
+    CHECK_THAT(split, Catch::Contains(fmt::format("/{:06}", i)));
+  }
 }
 
 TEST_CASE("energon exclude --split changes the split file, and so the order",

@@ -14,6 +14,7 @@ from typing import Any, Sequence, overload
 from .. import _core
 from .._explained_options import checks_options
 from .._tensors import tensor_library
+from ..decoder import check_sample_rate
 from ..media import AVMetadata
 
 __all__ = [
@@ -66,6 +67,7 @@ class AVDecoder:
     def __init__(
         self, stream: Any, suppress_warnings: bool = False, audio_sample_rate: int | None = None
     ) -> None:
+        check_sample_rate("audio_sample_rate", audio_sample_rate)
         self.stream = stream
         self.suppress_warnings = suppress_warnings
         self.audio_sample_rate = audio_sample_rate
