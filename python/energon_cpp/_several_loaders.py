@@ -53,8 +53,9 @@ class SeveralLoader:
         continues with what was drawn."""
         with self._lock:
             mixed = self.dataset.batch_size
+            is_savable = isinstance(self.loaders[0], SavableDataLoader)
             while len(self._drawn) < (mixed or 1) and not all(self._ended):
-                if mixed is not None and not self._drawn:
+                if is_savable and mixed is not None and not self._drawn:
                     self._position = self._current_position()
                 self._draw()
             if not self._drawn:
