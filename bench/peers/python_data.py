@@ -152,7 +152,7 @@ def tokenizer_path(data: pathlib.Path) -> pathlib.Path:
 
 
 def train_tokenizer(data: pathlib.Path, spec: DataSet) -> None:
-    """Trains a BPE of bytes, as GPT-2's, on a part of the texts, if it is missing."""
+    """Trains a byte-level BPE, as GPT-2 has, on some of the texts, unless it exists."""
     path = tokenizer_path(data)
     if path.exists():
         return

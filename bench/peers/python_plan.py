@@ -30,7 +30,7 @@ WORKS = {
 TOKENS = {"tokens": "text of 0.8 KB, tokenized"}  # variants are compared with one another
 REPORTS = {
     "peers_python": ("How fast are loaders in a Python script?", list(WORKS)),
-    "peers_tokens": ("How fast are texts tokenized in a Python script?", list(TOKENS)),
+    "peers_tokens": ("How fast does a Python script tokenize text?", list(TOKENS)),
 }
 WORKERS = (0, 1, 2, 4)
 BATCH_SIZES = (1, 16, 64)

@@ -201,10 +201,13 @@ bool is_file_at(int file, const std::string& path) {
 }
 
 // Keeps other calls from changing the file until the descriptor is closed, where the file system
-// has locks. Not valid if the file cannot be opened, which a later read or write reports.
+// has locks. Not valid if the file cannot be opened, which a later read or write reports. Throws
+// Error (kTimeout) if another process keeps the lock.
 UniqueFd lock_file(const std::string& path, bool is_created,
                    const std::function<void()>& check_cancelled) {
   constexpr std::chrono::milliseconds kPause{10};
+  constexpr std::chrono::seconds kMostWait{30};
+  const auto deadline = std::chrono::steady_clock::now() + kMostWait;
   for (;;) {
     UniqueFd file(
         ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_created ? O_CREAT : 0), 0644));
@@ -216,6 +219,14 @@ UniqueFd lock_file(const std::string& path, bool is_created,
     if (check_cancelled) {
       check_cancelled();
     }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("another process has kept the file locked for {} s, and nothing was "
+                              "changed: end it, and try again",
+                              kMostWait.count()),
+                  {.path = path});
+    }
+    // flock() has no timeout.
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -51,7 +51,7 @@ struct ExcludedSample {
 /// atomically. Calls wait for each other, on one machine and where the file system has locks.
 /// Throws Error: kNotFound for a name that is not in the data, with a similar one;
 /// kInvalidArgument for a file that is not of the expected format; kUnsupported for data without a
-/// split file; kIo.
+/// split file; kTimeout if another process keeps the lock for 30 s; kIo.
 std::vector<ExcludedSample> exclude_samples(const std::string& path,
                                             const std::vector<std::string>& names,
                                             const ExcludeSamplesOptions& options = {});
